@@ -13,7 +13,8 @@ WIDEST = 400  # characters of a word in it; of a longer one, such as a path, bot
 
 
 class UserError(Exception):
-    """A user's error. The message reads: `file:line: what is wrong, what was expected, what to do`."""
+    """An error that the user can cause and mend. The message reads: `file:line: what is wrong, what was
+    expected, what to do`."""
 
     def __str__(self) -> str:
         return one_line(super().__str__())
@@ -42,8 +43,8 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def one_line(message: str) -> str:
-    """A message as one line that is safe for a terminal: truncated if too long, with control characters
-    escaped."""
+    """Format a message as one line that is safe for a terminal: control characters are escaped, long words
+    and the end of a long message are cut."""
     line = re.sub(r"[^\S ]+", " ", message).strip()
     if not line.isprintable():
         line = "".join(

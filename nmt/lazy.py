@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 
 def names(package: str, homes: Mapping[str, str]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Build `__getattr__` and `__dir__` for a package, given the module of each of its lazy names."""
+    """Build `__getattr__` and `__dir__` for a package. `homes`: the module of each name that is imported when
+    first used. `__getattr__` raises AttributeError for other names."""
 
     def getattribute(name: str) -> object:
         if name not in homes:
@@ -24,8 +25,8 @@ class LazyPart:
     """An entry of a registry whose module is imported when the entry is first looked up."""
 
     path: str  # module:name
-    precedes: str = ""  # the entry that it precedes, in lists and in --help; empty: it is the last
-    help: str = ""  # what it adds to the help of the setting that names it
+    precedes: str = ""  # the entry before which it is listed, also in --help; empty: at the end
+    help: str = ""  # text added to the help of the setting that names it
 
     def load(self) -> object:
         """Import the module; returns the object that `path` names."""

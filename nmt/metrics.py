@@ -18,8 +18,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.io.files import check_lines, check_texts
 from nmt.io.numbers import shown
 
-# What auto stands for. BLEU counts words: where a script has no blanks between them, the tokenizer of the
-# language, or characters; of several the first that is installed.
+# The tokenizers that `auto` chooses, by language; of several, the first that is installed. BLEU counts words,
+# so scripts without blanks need the tokenizer of the language, or characters.
 DEFAULT_TOKENIZER = "13a"
 TOKENIZERS = {
     "zh": ("zh",),
@@ -27,7 +27,7 @@ TOKENIZERS = {
     "ko": ("ko-mecab", "char"),
     **dict.fromkeys(("bo", "dz", "km", "lo", "my", "th"), ("char",)),
 }
-Rows = NDArray[np.bool_] | NDArray[np.int64]  # a mask of all rows, or numbers of some
+Rows = NDArray[np.bool_] | NDArray[np.int64]  # a mask over all sentences, or indices of some
 
 
 @dataclass
@@ -35,7 +35,7 @@ class BleuScore:
     """A BLEU score; printed with its signature."""
 
     score: float  # 0 to 100
-    signature: str  # the exact setting, e.g. nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.4.3
+    signature: str  # the exact settings, e.g. nrefs:1|case:mixed|eff:no|tok:none|smooth:exp|version:2.4.3
 
     def __str__(self) -> str:
         return f"BLEU = {self.score:.2f}  {self.signature}"
@@ -97,8 +97,8 @@ class ChrfMetric(CHRF):
     """
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[int]]:
-        """For each sentence, the numbers of character n-grams in hypothesis, reference and both, for n 1 to
-        6."""
+        """Count, for each sentence, the character n-grams of hypothesis, reference and both, for n 1 to 6:
+        rows of 18 numbers."""
         rows: list[list[int]] = self._extract_corpus_statistics(hypotheses, references)
         return rows
 
@@ -114,8 +114,8 @@ class ChrfStatistics:
     def __init__(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowercase: bool = False
     ) -> None:
-        """`references`: a list of lines for each reference translation; the best match counts. TypeError for
-        a str instead of a list."""
+        """`references`: a list of lines for each reference translation; the best match counts. `lowercase`:
+        ignore case. TypeError for a str instead of a list."""
         check_lines(hypotheses, "hypotheses")
         check_texts(references, "references")
         self.metric = ChrfMetric(lowercase=lowercase)
@@ -148,8 +148,9 @@ class BleuStatistics:
         tokenize: str = DEFAULT_TOKENIZER,
         lowercase: bool = False,
     ) -> None:
-        """`references`: a list of lines for each reference translation. DataError if lengths differ,
-        TypeError for a str instead of a list."""
+        """`references`: a list of lines for each reference translation; `tokenize`: a tokenizer of sacreBLEU;
+        `lowercase`: ignore case. DataError if lengths differ, ConfigError for a tokenizer that cannot be
+        used, TypeError for a str instead of a list."""
         check_lines(hypotheses, "hypotheses")
         check_texts(references, "references")
         for number, reference in enumerate(references, 1):
@@ -182,7 +183,7 @@ class BleuStatistics:
         return hypothesis / reference if reference else 0.0
 
     def sums(self, mask: Rows | None) -> list[int]:
-        """The sum of the statistics over all sentences, or over a subset."""
+        """The sums of the 10 statistics over all sentences, or over a subset."""
         totals: list[int] = (self.rows if mask is None else self.rows[mask]).sum(0).tolist()
         return totals
 
@@ -201,7 +202,8 @@ def bleu_splitter(tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False) ->
 def corpus_bleu(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], tokenize: str = DEFAULT_TOKENIZER
 ) -> BleuScore:
-    """BLEU of a whole text. `references`: a list of lines for each reference translation."""
+    """BLEU of a whole text. `references`: a list of lines for each reference translation; errors as from
+    `BleuStatistics`."""
     return BleuStatistics(hypotheses, references, tokenize).bleu()
 
 

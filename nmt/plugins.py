@@ -15,7 +15,7 @@ from copy import copy
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, TypeVar, cast
 
-from nmt import papers  # the only line of the core that knows nmt/papers
+from nmt import papers  # no other module of the core imports nmt/papers
 from nmt.errors import ConfigError
 from nmt.lazy import LazyPart
 
@@ -32,7 +32,8 @@ class Registry(UserDict[str, T]):
     a part is first looked up."""
 
     def __init__(self, kind: str, core: Mapping[str, T]) -> None:
-        """`kind`: the key of `nmt.papers.PARTS`."""
+        """`kind`: the key under which `nmt.papers.PARTS` lists parts of this kind; `core`: those of the
+        core."""
         super().__init__()
         self.helps: list[str] = []
         entries: list[tuple[str, T | LazyPart]] = list(core.items())
@@ -49,13 +50,13 @@ class Registry(UserDict[str, T]):
         return part
 
     def explain(self, text: str) -> str:
-        """The help of a setting that names a part, extended by the help of the parts of nmt/papers."""
+        """Extend the help of a setting that names a part by the help of the parts of nmt/papers."""
         return "; ".join([text, *self.helps])
 
 
 def with_settings(kind: str) -> Callable[[type[T]], type[T]]:
-    """Decorator, applied below @dataclass, that adds the fields that nmt/papers defines for this kind of
-    settings."""
+    """Make a decorator, to be applied below @dataclass, that adds to a class the fields that nmt/papers
+    defines for this kind of settings."""
 
     def extend(settings: type[T]) -> type[T]:
         annotations = dict(settings.__annotations__)
@@ -81,15 +82,15 @@ def with_settings(kind: str) -> Callable[[type[T]], type[T]]:
 VARIABLE = "NMT_PLUGINS"
 
 
-def named() -> list[str]:
-    """The modules that NMT_PLUGINS names, separated by commas."""
+def plugin_names() -> list[str]:
+    """Names of the modules in NMT_PLUGINS, which are separated by commas."""
     return [name for part in os.environ.get(VARIABLE, "").split(",") if (name := part.strip())]
 
 
 def load() -> None:
     """Import the modules of NMT_PLUGINS. ConfigError for one that is missing, raises an error or ends the
     process."""
-    for name in named():
+    for name in plugin_names():
         try:
             importlib.import_module(name)
         except (Exception, SystemExit) as error:

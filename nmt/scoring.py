@@ -19,8 +19,8 @@ __all__ = ["pair_scores", "word_scores"]
 def pair_scores(
     model: AnyModel, sources: Sequence[Ids], targets: Sequence[Ids], source_of: Sequence[int]
 ) -> NDArray[np.float64]:
-    """log p(target | source) of each target, whose source is sources[source_of[i]]: natural logarithm, end
-    symbol included.
+    """log p(target | source) of each target: natural logarithm, end symbol included, (n,). The source of
+    target i is sources[source_of[i]]; ids are without end symbols.
 
     Equal to the sums of `word_scores` up to rounding. For a model that can walk through tries this is 20 to
     40 times as fast as one pair at a time: the targets of a source form a trie, and a level of all tries is

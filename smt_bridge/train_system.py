@@ -169,7 +169,7 @@ def align(training: SystemTraining) -> None:
     config, path = training.config, training.path(ALIGNMENT)
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
-        files.write_text(path, map(pharaoh.line_of, pharaoh.read(config.alignment)))
+        files.write_text(path, map(pharaoh.format_links, pharaoh.read(config.alignment)))
     elif shared := training.shared(ALIGNING):
         outputs = alignment.AlignmentOutputs(str(path))
         alignment.align_shared(

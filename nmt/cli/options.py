@@ -399,7 +399,7 @@ def error_message(error: UserError | MemoryError | RuntimeError | OSError | Modu
 def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
     """Run a command and flush what it printed, even if it was only --help."""
     try:
-        if plugins.named():
+        if plugins.plugin_names():
             plugins.load()
         command(argv)
     except SystemExit:

@@ -103,7 +103,7 @@ class PairScorer(BlockScorer):
                 from nmt.runs import alignment
 
                 links = alignment.align(self.run, block.rows, limit)
-                outputs.append(list(map(pharaoh.line_of, links)))
+                outputs.append(list(map(pharaoh.format_links, links)))
         return [*outputs, [f"{sum(map(sum, scores))!r} {sum(map(len, scores))}"]]
 
     def summary(self, sums: Sequence[str], lines: int) -> str:

@@ -137,7 +137,7 @@ class InputConstraints:
         no_phrases = [""] * len(block.lines)
         required, avoided = (block.side_lines.get(name, no_phrases) for name in LINE_FILES[1:])
         return [
-            self.maker.of(
+            self.maker.for_line(
                 line,
                 self.locate("constraints", number),
                 split_phrases(required_line),
@@ -320,7 +320,7 @@ class InputWarnings:
         for index, line in enumerate(lines):
             if len(line) < 10 * longest_seen:
                 continue
-            words = self.work.run.source_lengths.of(line, replace(limit, words=10 * longest_seen))
+            words = self.work.run.source_lengths.count_units(line, replace(limit, words=10 * longest_seen))
             if words > limit.words and self.work.in_parts:
                 if "parts" not in self.warned:
                     log.warning("%s", sentences.long_line_warning(limit.location(index), words, limit.words))

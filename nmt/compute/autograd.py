@@ -19,18 +19,18 @@ class Context(FunctionCtx):
 
 
 def apply(function: type[torch.autograd.Function], *args: object) -> Tensor:
-    """Call a function that has one result."""
+    """Call an autograd function with one result. Arguments are those of its `forward` without the context."""
     result: Tensor = function.apply(*args)
     return result
 
 
 def apply_pair(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor]:
-    """Call a function that has two results."""
+    """Call an autograd function with two results; arguments as in `apply`."""
     first, second = function.apply(*args)
     return first, second
 
 
 def apply_triple(function: type[torch.autograd.Function], *args: object) -> tuple[Tensor, Tensor, Tensor]:
-    """Call a function that has three results."""
+    """Call an autograd function with three results; arguments as in `apply`."""
     first, second, third = function.apply(*args)
     return first, second, third

@@ -112,12 +112,12 @@ notice = CompilationNotice()
 
 
 class Stopped(Exception):
-    """Raised when a translation is no longer wanted."""
+    """Raised in a translation that its caller has canceled."""
 
 
 def go_on(stop: threading.Event | None) -> None:
-    """Raise Stopped if `stop` is set. Called between the short calls of compiled code, where Python also
-    handles signals."""
+    """Raise Stopped if the event `stop` is set; None never stops. Called between the short calls of compiled
+    code, where Python also handles signals."""
     if stop is not None and stop.is_set():
         raise Stopped
 
@@ -142,8 +142,9 @@ except ImportError:
 
 
 def njit(function: Callable[P, R], error_model: Literal["python", "numpy"] = "python") -> Callable[P, R]:
-    """Compile a function to run without holding the GIL, and cache its code if possible. Without numba,
-    returns the function unchanged."""
+    """Compile a function to run without holding the GIL, and cache its code if possible. `error_model`: with
+    `numpy`, division by 0 gives inf or nan instead of ZeroDivisionError. Without numba, returns the function
+    unchanged."""
     return compiled_function(function, error_model=error_model, _nrt=True)
 
 
@@ -172,12 +173,13 @@ def njit_inline(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def compiled_function(function: Callable[P, R], **options: object) -> Callable[P, R]:
-    """Compile a function under these options of numba."""
+    """Compile a function with these options of numba, and cache its code if possible. Without numba, returns
+    the function unchanged."""
     if not HAVE_NUMBA:
         return function
     return cast(Callable[P, R], CompiledFunction(dispatcher(function, cache=keeps, **options)))
 
 
 def dispatcher(function: Callable[P, R], **options: object) -> object:
-    """numba's own form of a function that is to be compiled."""
+    """Make numba's dispatcher for a function, with these options; compiles nothing yet."""
     return numba.njit(nogil=True, **options)(function)  # type: ignore[call-overload]

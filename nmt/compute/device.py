@@ -19,14 +19,15 @@ from nmt.io import files
 
 
 def processor_info(key: str) -> str:
-    """Value of the first line of /proc/cpuinfo that starts with `key`; empty if there is none."""
+    """Value of the first line of /proc/cpuinfo that starts with `key`; empty if there is none, as on
+    macOS."""
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith(key))
     return ""
 
 
 def processor_name() -> str:
-    """The processor's name and the version of torch, for which a choice of back end is valid."""
+    """Name of the processor and version of torch; a choice of back end is valid for one such pair."""
     name = processor_info("model name") or platform.processor() or platform.machine()
     return f"{name}, torch {torch.__version__}"
 
@@ -91,7 +92,7 @@ def back_end_in_use() -> str:
 
 
 def measure_back_ends() -> tuple[float, float]:
-    """Error and speed of oneDNN relative to MKL; see BackEndChoice."""
+    """Measure (error, speed) of oneDNN relative to MKL, see BackEndChoice; then switches to MKL."""
     generator = torch.Generator().manual_seed(1)
     errors, seconds = dict.fromkeys(BACK_ENDS, 0.0), dict.fromkeys(BACK_ENDS, 0.0)
     for rows, inner, columns in MEASURED_SHAPES:
@@ -133,7 +134,8 @@ def choose_back_end(wish: str = "auto", memory: Path | None = None) -> BackEndCh
 
 
 def decide_back_end(wish: str) -> BackEndChoice:
-    """Measure and choose a back end, without a file of earlier choices."""
+    """Choose a back end, by measuring unless `wish` is mkl, and switch to it. ConfigError for onednn if it is
+    not exact on this machine."""
     if wish == "mkl" or not torch.backends.mkldnn.is_available():
         use_back_end("mkl")
         return BackEndChoice("mkl")
@@ -150,7 +152,7 @@ def decide_back_end(wish: str) -> BackEndChoice:
 
 
 def recall_choice(memory: Path) -> BackEndChoice | None:
-    """The recorded choice for this processor; None if there is none."""
+    """Read the choice that the file `memory` records for this processor; None if there is none."""
     with suppress(OSError, DataError, ValueError):
         for line in files.read_lines(memory):
             name, back_end, error, speed = line.split("\t")
@@ -160,7 +162,7 @@ def recall_choice(memory: Path) -> BackEndChoice | None:
 
 
 def remember_choice(memory: Path, choice: BackEndChoice) -> None:
-    """Record a choice for this processor. Does nothing if the run directory is not writable."""
+    """Add a choice for this processor to the file `memory`. Does nothing if it cannot be written."""
     with suppress(OSError, UserError):
         lines = list(files.read_lines(memory)) if memory.exists() else []
         files.write_text(
@@ -169,7 +171,8 @@ def remember_choice(memory: Path, choice: BackEndChoice) -> None:
 
 
 # ---- threads and back end together -------------------------------------------------------------------------
-# What the last digits of results depend on, besides the processor: several processes have to agree on it.
+# Besides the processor, the last digits of results depend on these two settings, so several processes have to
+# agree on them.
 
 
 @dataclass(frozen=True)
@@ -180,7 +183,8 @@ class Arithmetic:
     back_end: str  # of matrix products
 
     def use(self) -> None:
-        """Apply both settings to this thread."""
+        """Set the number of threads, which torch keeps for each calling thread, and the back end of this
+        process."""
         torch.set_num_threads(self.threads)
         use_back_end(self.back_end)
 
@@ -204,12 +208,11 @@ def resolve_device(device: str, cpu_only: bool = False) -> str:
 
 
 def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | None = None) -> str:
-    """Check the device, choose threads and matrix back end; returns a line for the log. ConfigError for a
-    device that is unknown or missing.
+    """Check the device, and set the number of threads and the matrix back end of this process; returns a line
+    for the log. ConfigError for a device or back end that is unknown or cannot be used.
 
-    `threads`: if None, torch decides. `memory`: the file in which a run records its back end for each
-    processor.
-    """
+    `threads`: if None, torch decides. `matmul`: mkl, onednn or auto; `memory`: the file in which a run
+    records its back end for each processor."""
     device = resolve_device(device)
     if threads:
         if (most := bounded_threads(threads)) < threads:
@@ -232,8 +235,9 @@ def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | 
 
 @cache
 def settle_threads() -> None:
-    """For Python programs, once: if torch was imported before nmt, its waiting threads spin, which can no
-    longer be changed. Then compute with one thread, unless the user has set another number."""
+    """Compute with one thread if torch was imported before nmt, unless the user has set the number of
+    threads. Torch's waiting threads then spin, which can no longer be changed. For Python programs; has an
+    effect only once."""
     if (
         resources.SPINNING
         and not resources.is_chosen(torch.get_num_threads())

@@ -122,7 +122,7 @@ class Mixed(TorchFunctionMode):
         return rounded
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
-        """(n, k), (k, m) -> (n, m)"""
+        """Matrix product in bf16, or in fp32 if it is small: (n, k), (k, m) -> (n, m) in fp32"""
         if a.shape[0] * b.numel() < SMALL_PRODUCT and a.dtype == b.dtype:
             return a @ b
         return (a.bfloat16() @ self.round(b)).float()
@@ -154,7 +154,8 @@ class Mixed(TorchFunctionMode):
 
 
 def rounded(value: Tensor) -> Tensor:
-    """Inside `Mixed`, an operand of several products rounded to bf16 once; otherwise the operand itself."""
+    """Round an operand of several products to bf16 once, inside `Mixed`; elsewhere, return the operand
+    itself."""
     return value.bfloat16() if Mixed.entered and value.dtype == torch.float32 else value
 
 
@@ -194,7 +195,8 @@ REDUCED_PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
 
 @runtime_checkable
 class Aligns(Protocol):
-    """A layer that multiplies by a copy of its matrix; see nmt/layers/output/softmax.py."""
+    """A layer that multiplies by a copy of its matrix, whose rows are aligned in memory; see
+    nmt/layers/output/softmax.py."""
 
     def aligned(self) -> tuple[Tensor, Tensor | None]: ...
 
@@ -250,13 +252,13 @@ class Reduced(TorchFunctionMode):
 
 
 def bf16_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
-    """Build the function x -> x Wᵀ in bf16."""
+    """Build the function x -> x Wᵀ in bf16, for a matrix W (m, k): fp32 (n, k) -> fp32 (n, m)"""
     packed = matrix.bfloat16()
     return lambda x: F.linear(x.bfloat16(), packed).float()
 
 
 def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
-    """Build the function x -> x Wᵀ in int8."""
+    """Build the function x -> x Wᵀ in int8, for a matrix W (m, k): fp32 (n, k) -> fp32 (n, m)"""
     pad = -matrix.shape[1] % 8  # the kernel needs a multiple of 8
     scales = matrix.abs().amax(1).clamp_(min=1e-30) / 127
     packed = F.pad((matrix / scales[:, None]).round_().to(torch.int8), (0, pad)).t()

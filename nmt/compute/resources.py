@@ -18,8 +18,8 @@ TOO_MANY_THREADS = "{:,}: more than this machine can use; using {}"
 
 
 def bounded_threads(count: int) -> int:
-    """Bound the number of threads or processes to start, since 100,000 of them end in a segmentation
-    fault."""
+    """Limit a number of threads or processes to what this machine can start: four per processor, at least 16.
+    100,000 of them would end in a segmentation fault."""
     return min(count, max(ALWAYS_STARTED, THREADS_PER_PROCESSOR * processors()))
 
 
@@ -42,7 +42,7 @@ def before_torch() -> None:
 
 
 # ---- memory ------------------------------------------------------------------------------------------------
-# The peak memory of this process, and what the C library does with freed memory.
+# The peak memory of this process, and how the C library treats freed memory.
 
 TRIM_VARIABLE, TRIM_OF_DASK = "MALLOC_TRIM_THRESHOLD_", "65536"  # what `dask worker` sets for its processes
 M_TRIM, M_MMAP = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of malloc.h

@@ -29,7 +29,8 @@ Config = TypeVar("Config", bound="DataclassInstance")
 
 ALLOWED, HELP = "allowed", "help"  # keys of a field's metadata
 
-# Of a layer; a square matrix of this size is beyond any memory, but its size in bytes is still a number.
+# Limit on the units of a layer: a square matrix of this width exceeds any memory, but its size in bytes still
+# fits into 64 bits.
 MOST_UNITS = 1_000_000
 
 
@@ -79,8 +80,8 @@ def number(
     below: float | None = None,
     help: str = "",
 ) -> T:
-    """Define a dataclass field for a number, or a list of numbers, with the range of each. `help`: its text
-    in --help."""
+    """Define a dataclass field for a number, or for a list of numbers, each within a range. Bounds as in
+    `Range`; `help`: its text in --help."""
     metadata = {ALLOWED: Range(least, most, above, below), HELP: help}
     if isinstance(default, list):
         return field(default_factory=lambda: cast(T, list(default)), metadata=metadata)
@@ -88,7 +89,7 @@ def number(
 
 
 def choice(default: str, *others: str, help: str = "") -> str:
-    """Define a dataclass field for one of several words, the default first."""
+    """Define a dataclass field for one of several words: `default` or one of `others`."""
     return field(default=default, metadata={ALLOWED: (default, *others), HELP: help})
 
 
@@ -106,8 +107,8 @@ def setting(default: T, help: str = "") -> T:
 
 
 def problem(item: "Field[object]", value: object) -> str:
-    """Describe what is wrong with the value of a field; empty if it is valid. None is valid if it is the
-    default."""
+    """Describe what is wrong with the value of a field, for a message; empty if it is valid. None is valid if
+    it is the default."""
     allowed = item.metadata.get(ALLOWED)
     if value is None and item.default is None:
         return ""

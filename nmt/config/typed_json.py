@@ -79,7 +79,8 @@ def convert(hint: object, value: object, key: str) -> object:
 
 
 def plain(hint: object, value: object, key: str) -> object:
-    """Check a text, a flag or a number; any value passes if the hint is object."""
+    """Check that a value is of a plain type (str, bool, int or float) and return it; any value passes if the
+    hint is object. Errors as from `parse`."""
     if hint is object:
         return value
     if hint in (int, float):
@@ -96,5 +97,5 @@ def plain(hint: object, value: object, key: str) -> object:
 
 
 def wrong(key: str, expected: str, value: object) -> ValueError:
-    """The error for a value of the wrong type."""
+    """Make the error for a value of the wrong type. `key`: its position; `expected`: the type, in words."""
     return ValueError(f"{key}: expected {expected}, found {shown(json.dumps(value))}")

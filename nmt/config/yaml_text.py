@@ -7,7 +7,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
-MOST_NODES = 100_000  # values, those of an alias counted each time
+MOST_NODES = 100_000  # maximum number of values; those of an alias count each time
 
 
 class NotYaml(ValueError):
@@ -19,8 +19,8 @@ class NotYaml(ValueError):
 
 
 def parse(text: str) -> "DictConfig | ListConfig":
-    """Parse a text into an OmegaConf configuration. The message of NotYaml is one line and includes the
-    cause."""
+    """Parse a text into an OmegaConf configuration; an empty text gives an empty one. NotYaml for invalid or
+    too large YAML; its message is one line."""
     try:
         if (size := nodes(yaml.compose(text, yaml.SafeLoader), {})) > MOST_NODES:
             raise NotYaml(f"{size:,} values, aliases followed, expected at most {MOST_NODES:,}")
@@ -34,7 +34,8 @@ def parse(text: str) -> "DictConfig | ListConfig":
 
 
 def nodes(node: object, counts: dict[int, int]) -> int:
-    """Number of values in a tree, counting those of an alias each time."""
+    """Number of values in a tree of YAML nodes, counting those of an alias each time. `counts`: results by id
+    of the node, which are added."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in counts:

@@ -1,1 +1,1 @@
-"""Corpora as ids and their batches; only words and numpy arrays until batches.py, which needs torch."""
+"""Corpora as token ids, and their batches. Torch is needed for batches alone."""

@@ -44,7 +44,8 @@ class Shape(NamedTuple):
 
 
 def source_windows(source: Ids, window: int) -> Ints:
-    """The window around each word of a sentence of L words, and around its end symbol: (L + 1, w)"""
+    """The window around each word of a sentence of L words, and around its end symbol: (L + 1, w). `window`:
+    w, an odd number."""
     beyond = [BEYOND] * (window // 2)
     return np.lib.stride_tricks.sliding_window_view(
         np.array([*beyond, *source, EOS, *beyond], np.int64), window
@@ -52,13 +53,15 @@ def source_windows(source: Ids, window: int) -> Ints:
 
 
 def target_contexts(target: Ids, order: int) -> Ints:
-    """The n - 1 words before each word of a sentence of J words, and before its end symbol: (J + 1, n - 1)"""
+    """The n - 1 words before each word of a sentence of J words, and before its end symbol: (J + 1, n - 1).
+    `order`: n."""
     line = np.array([*[BEYOND] * (order - 1), *target], np.int64)
     return np.lib.stride_tricks.sliding_window_view(line, order - 1)
 
 
 def mirror_pair(pair: AlignedPair) -> AlignedPair:
-    """Reverse both sentences. Words that are affiliated with the source's end symbol stay so."""
+    """Return the pair with both sentences reversed. Words that are affiliated with the source's end symbol
+    stay so."""
     last = len(pair.source) - 1
     affiliation = [position if position > last else last - position for position in pair.affiliation]
     return AlignedPair(pair.source[::-1], pair.target[::-1], affiliation[::-1])
@@ -70,11 +73,12 @@ def mirror_pair(pair: AlignedPair) -> AlignedPair:
 
 SENTENCE, PHRASE = "sentence", "phrase"  # scopes of the search for the nearest linked word
 LONGEST = 7  # words of a phrase on either side
-Phrase = tuple[tuple[int, int], tuple[int, int]]  # (first, last) word of the source and of the target
+Phrase = tuple[tuple[int, int], tuple[int, int]]  # (first, last) word of source and of target, inclusive
 
 
 def affiliations(points: Iterable[tuple[int, int]], source: int, target: int) -> list[int]:
-    """Choose one of `source` words for each of `target` words, given the links between them.
+    """Choose the affiliated source word of each target word; returns its index, from 0. `points`: links
+    (source word, target word); `source`, `target`: numbers of words.
 
     A word with several links takes the middle one, rounded down. A word without links takes the source word
     of the nearest linked target word, with ties going to the right. If there are no links at all, words are
@@ -93,8 +97,8 @@ def affiliations(points: Iterable[tuple[int, int]], source: int, target: int) ->
 def affiliations_by_phrase(
     points: Iterable[tuple[int, int]], phrases: Iterable[Phrase], target: int
 ) -> list[int]:
-    """Index of the source word of each of `target` words, as in `affiliations`, but only from the links
-    inside each phrase pair. The phrases must cover all target words."""
+    """Choose the affiliated source word of each target word, as in `affiliations`, but only by the links
+    inside its phrase pair. `target`: number of target words, all of which the phrases must cover."""
     links, result = list(points), [0] * target
     for (first, last), (start, end) in phrases:
         inside = [(a - first, b - start) for a, b in links if first <= a <= last and start <= b <= end]
@@ -104,20 +108,22 @@ def affiliations_by_phrase(
 
 
 def affiliate_pair(links: Links, source: int, target: int, within: str) -> list[int]:
-    """The affiliations of a sentence pair; `within`: SENTENCE or PHRASE."""
+    """Choose the affiliated source word of each target word. `source`, `target`: numbers of words; `within`:
+    SENTENCE, or PHRASE, which needs a segmentation into phrase pairs and without one is like SENTENCE."""
     phrases = fewest_phrases(links, source, target) if within == PHRASE else []
     return affiliations_by_phrase(links, phrases, target) if phrases else affiliations(links, source, target)
 
 
 def fewest_phrases(links: Links, source: int, target: int, longest: int = LONGEST) -> list[Phrase]:
-    """Segment a pair into the fewest phrase pairs of at most `longest` words, as a decoder would to translate
-    a sentence of its training text. Returns [] if the alignment allows no segmentation."""
+    """Segment a sentence pair into the fewest phrase pairs, as a decoder would to translate a sentence of its
+    training text. `source`, `target`: numbers of words; `longest`: maximum number of words on either side of
+    a phrase pair. Returns [] if the alignment allows no segmentation."""
     by_source: list[list[int]] = [[] for _ in range(source)]
     by_target: list[list[int]] = [[] for _ in range(target)]
     for a, b in links:
         by_source[a].append(b)
         by_target[b].append(a)
-    best: list[list[Phrase] | None] = [[], *[None] * target]  # of the first words of the target
+    best: list[list[Phrase] | None] = [[], *[None] * target]  # fewest phrases for the first n target words
     for end in range(target):
         for start in range(max(0, end - longest + 1), end + 1):
             shorter, current = best[start], best[end + 1]
@@ -131,7 +137,8 @@ def fewest_phrases(links: Links, source: int, target: int, longest: int = LONGES
 def source_span(
     start: int, end: int, by_source: Sequence[Sequence[int]], by_target: Sequence[Sequence[int]]
 ) -> tuple[int, int] | None:
-    """First and last source word of the phrase pair with a target span; None if there is none."""
+    """First and last source word of the phrase pair with the target words from `start` to `end`, inclusive;
+    None if the links allow none. `by_source`, `by_target`: for each word the words that it is linked to."""
     linked = [a for b in range(start, end + 1) for a in by_target[b]]
     if not linked:
         return None

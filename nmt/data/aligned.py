@@ -69,7 +69,7 @@ def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBat
 
 
 class AlignedStream(BatchStream):
-    """The batches of each epoch: the same pairs as for translators, but as windows."""
+    """The batches of each epoch: the same pairs as in `BatchStream`, but as windows."""
 
     def __init__(
         self, corpus: Corpus, batch_size: int, pool: int, seed: int, shape: Shape, tokens: int = 0
@@ -86,7 +86,7 @@ class AlignedStream(BatchStream):
 
 
 def aligned_pair(corpus: Corpus, index: int) -> AlignedPair:
-    """A pair of a corpus that has affiliations."""
+    """Pair number `index` of a corpus that has affiliations."""
     assert corpus.affiliation is not None
     source, target = corpus.pair(index)
     own = corpus.affiliation[corpus.target_offsets[index] : corpus.target_offsets[index + 1]]

@@ -38,12 +38,12 @@ from nmt.text.vocab import BOS, EOS
 
 @dataclass(frozen=True)
 class Share:
-    """The batches of one of several processes."""
+    """The batches that one of several processes computes."""
 
-    start: int = 0  # the first batch of an update
-    update: int = 1  # batches of an update
-    rank: int = 0  # the process
-    size: int = 1  # processes
+    start: int = 0  # number of the batch with which the first update begins
+    update: int = 1  # number of batches of an update
+    rank: int = 0  # number of this process, from 0
+    size: int = 1  # number of processes
 
     def has(self, number: int) -> bool:
         """Whether this process computes the batch of this number, which is not below `start`."""
@@ -69,8 +69,8 @@ DRAWN_PAIRS = 1  # distinguishes the random generators of draws from those of th
 
 
 class EpochPairs:
-    """The pairs of one epoch. `sizes`: number of pairs of each corpus, `counts`: number of them in an
-    epoch."""
+    """The pairs of one epoch. `sizes`: number of pairs of each corpus; `counts`: number of pairs that an
+    epoch takes from each."""
 
     def __init__(self, sizes: Sequence[int], counts: Sequence[int], seed: int, epoch: int) -> None:
         self.plain = list(sizes) == list(counts)
@@ -100,7 +100,7 @@ class EpochPairs:
 
 
 def draw_pairs(size: int, count: int, seed: Sequence[int]) -> NDArray[np.integer]:
-    """Draw `count` distinct numbers below `size`."""
+    """Draw `count` distinct numbers below `size`: (count,)"""
     if not count:
         return np.zeros(0, np.int32)
     numbers = shuffled_pairs(size, np.random.default_rng(seed))
@@ -108,7 +108,7 @@ def draw_pairs(size: int, count: int, seed: Sequence[int]) -> NDArray[np.integer
 
 
 def shuffled_pairs(size: int, random: np.random.Generator) -> NDArray[np.integer]:
-    """Shuffle the numbers below `size`; they take 4 bytes each where they fit."""
+    """The numbers below `size` in random order, (size,): int32 if they fit, otherwise int64."""
     kind: type[np.integer] = np.int32 if size <= np.iinfo(np.int32).max else np.int64
     numbers: NDArray[np.integer] = np.arange(size, dtype=kind)
     random.shuffle(numbers)
@@ -122,16 +122,16 @@ Ints = NDArray[np.int64]
 
 
 def mean_pairs(corpus: Corpus, tokens: int) -> int:
-    """Mean number of pairs per batch, at least 1, from the size of the corpus alone. Determines the size of
-    pools."""
+    """Mean number of pairs, at least 1, in a batch of `tokens` units, from the size of the corpus alone.
+    Determines the size of pools."""
     pairs = len(corpus)
     units = max(int(offsets[-1]) for offsets in (corpus.source_offsets, corpus.target_offsets)) + pairs
     return max(1, tokens * pairs // max(1, units))
 
 
 def batch_ends(sizes: Ints, tokens: int) -> list[int]:
-    """Indices at which to cut sorted pairs into the fewest batches of at most `tokens` units on either side.
-    Batches are of about equal size, so that the last one is not a small remainder.
+    """Cut sorted pairs into the fewest batches of at most `tokens` units on either side; returns the end of
+    each batch, exclusive. Batches are of about equal size, so that the last one is not a small remainder.
 
     sizes (2, n): units of each pair's source and target, including end symbols. A pair longer than `tokens`
     is a batch of its own.
@@ -146,8 +146,8 @@ def batch_ends(sizes: Ints, tokens: int) -> list[int]:
 
 
 def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
-    """Indices at which batches end if each takes as many pairs as it can. totals (2, n): cumulative sums of
-    units."""
+    """The end of each batch, exclusive, if each batch takes as many pairs as fit into `tokens` units on
+    either side. totals (2, n): cumulative sums of units."""
     ends: list[int] = []
     done, count = [0, 0], totals.shape[1]
     end = 0
@@ -163,7 +163,7 @@ def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
 
 # ---- batches -----------------------------------------------------------------------------------------------
 
-Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]
+Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]  # see BatchStream
 
 
 @dataclass
@@ -171,11 +171,11 @@ class Packed:
     """N tokens of B sentences in the layout of the module's docstring. ids[last] are the end symbols, row by
     row."""
 
-    ids: Tensor  # (N,)
-    sizes: list[int]  # one entry a step; sums to N
-    order: Tensor  # (B,)
-    rows: Tensor  # (N,)
-    last: Tensor  # (B,)
+    ids: Tensor  # (N,) token ids
+    sizes: list[int]  # number of rows of each step; sums to N
+    order: Tensor  # (B,) sentence of each row
+    rows: Tensor  # (N,) row of each token
+    last: Tensor  # (B,) index of the last token of each row
 
     def to(self, device: torch.device | str) -> "Packed":
         """A copy on another device."""
@@ -207,8 +207,8 @@ class Packed:
         return starts[torch.where(steps <= last, last - steps, steps)] + self.rows
 
     def grid(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Pad values of the tokens, (N, K), with zeros: (B, T, K). Sentence i of the batch is row i, or row
-        rows[i]."""
+        """Lay out values of the tokens, (N, K), as a grid padded with zeros: (B, T, K). Sentence i of the
+        batch is row i of the grid, or with `rows` (B,) row rows[i]."""
         B, T = len(self.order), len(self.sizes)
         row = self.order if rows is None else rows[self.order]
         empty = values.new_zeros(B * T, values.shape[1])
@@ -241,8 +241,8 @@ class Guidance:
 
 @dataclass
 class Batch:
-    """Pairs of sentences. `previous`: the word before each word of `target`, starting with <s>. `guidance`:
-    the attention to train towards, for guided alignment."""
+    """Pairs of sentences. `previous`: for each token of `target` the token before it; <s> before the first.
+    `guidance`: the attention to train towards, for guided alignment."""
 
     source: Packed
     target: Packed
@@ -331,10 +331,11 @@ class BatchStream:
         counts: Sequence[int] = (),
         tokens: int = 0,
     ) -> None:
-        """`cut` splits a pair into new units each time it is read: (source, target, key) -> (source, target).
-        `counts`: number of pairs per epoch from each of `corpus.parts`. `tokens`: instead of `batch_size`
-        pairs, a batch holds at most this many units on either side, including end symbols, counted before
-        `cut`."""
+        """`cut` segments a pair anew each time it is read: (source ids, target ids, key) -> (source ids,
+        target ids), where the key determines the random numbers. `pool`: batches whose pairs are sorted
+        together. `counts`: number of pairs per epoch from each of `corpus.parts`. `tokens`: instead of
+        `batch_size` pairs, a batch holds at most this many units on either side, including end symbols,
+        counted before `cut`."""
         self.corpus = corpus
         self.sizes = corpus.parts or (len(corpus),)
         self.counts = counts or self.sizes
@@ -357,15 +358,15 @@ class BatchStream:
         return EpochPairs(self.sizes, self.counts, self.seed, epoch)
 
     def pools(self, epoch: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Yield for each pool the number of pairs before it, and the positions of its pairs in the epoch's
-        pairs."""
+        """Yield for each pool the number of pairs before it, and the positions (n,) of its pairs in the
+        epoch's pairs."""
         order = shuffled_pairs(self.total, np.random.default_rng([self.seed, epoch]))
         span = self.batch_size * self.pool
         for first in range(0, len(order), span):
             yield first, order[first : first + span].astype(np.int64)
 
     def count_pool(self, pairs: EpochPairs, positions: NDArray[np.int64]) -> int:
-        """The number of batches of a pool."""
+        """The number of batches of a pool, given the positions (n,) of its pairs in the epoch."""
         if not self.tokens:
             return -(-len(positions) // self.batch_size)
         rows = pairs.rows(positions)
@@ -374,12 +375,13 @@ class BatchStream:
         )
 
     def order_by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Indices that sort pairs by their longer side; ties keep their order."""
+        """Indices (n,) that sort pairs by the length of their longer side; ties keep their order. `rows`
+        (n,): of the pairs in the corpus."""
         return np.argsort(self.corpus.lengths(rows), kind="stable")
 
     def cut_pool(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """Split a pool into batches, shortest pairs first. Returns for each batch the indices of its pairs in
-        the pool."""
+        """Split a pool into batches, shortest pairs first. `rows` (n,): of its pairs in the corpus. Returns
+        for each batch the indices of its pairs in `rows`."""
         order = self.order_by_length(rows)
         if self.tokens:
             return np.split(order, batch_ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
@@ -438,7 +440,8 @@ UnitLinks = NDArray[np.int64]  # (K, 3) target unit, source unit, n: the target 
 
 
 def unit_links(links: Links, source: Sequence[int], target: Sequence[int]) -> UnitLinks:
-    """Links between the units of a pair. `source`, `target`: for each unit the index of its word."""
+    """Convert links between words to links between the units of a pair. `source`, `target`: for each unit the
+    index of its word, from 0."""
     units: dict[int, list[int]] = {}
     for unit, word in enumerate(source):
         units.setdefault(word, []).append(unit)
@@ -458,7 +461,7 @@ def guidance(
     pairs: Sequence[UnitLinks], sizes: Sequence[int], order: Sequence[int], weight: float
 ) -> Guidance:
     """Collect the links of a batch. `pairs`: links of each sentence pair; `sizes`, `order`: the layout of the
-    targets, as in nmt.data.batches.Packed."""
+    targets, as in `Packed`; `weight`: weight of the guidance in the cost."""
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)
     rows = np.argsort(np.asarray(order))  # of each sentence
     links = np.concatenate(
@@ -475,7 +478,7 @@ def guidance(
 
 
 def row_links(corpus: Corpus, row: int) -> UnitLinks:
-    """Links of a pair from a corpus whose targets are links, three numbers each."""
+    """Links of pair `row` in a corpus whose targets are links, three numbers each."""
     numbers = corpus.target[corpus.target_offsets[row] : corpus.target_offsets[row + 1]]
     return numbers.astype(np.int64).reshape(-1, 3)
 

@@ -24,7 +24,7 @@ from nmt.errors import DataError
 from nmt.io import files, manifest
 from nmt.text.vocab import Vocab
 
-Ids = Sequence[int] | NDArray[np.integer]
+Ids = Sequence[int] | NDArray[np.integer]  # token ids of a sentence
 
 
 @dataclass
@@ -47,18 +47,19 @@ class Corpus:
         return len(self.source_offsets) - 1
 
     def pair(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Source ids and target ids of a pair."""
+        """Source ids and target ids of pair number `index`."""
         source = self.source[self.source_offsets[index] : self.source_offsets[index + 1]]
         target = self.target[self.target_offsets[index] : self.target_offsets[index + 1]]
         return source.astype(np.int64), target.astype(np.int64)
 
     def sizes(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Number of units of each pair's source and target, end symbols included: (n,) -> (2, n)"""
+        """Number of units on the source and target side of these pairs, end symbols included: (n,) -> (2,
+        n)"""
         offsets = self.source_offsets, self.target_offsets
         return np.stack([side[rows + 1] - side[rows] + 1 for side in offsets])
 
     def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Length of the longer side of each pair, without end symbols: (n,) -> (n,)"""
+        """Length of the longer side of these pairs in units, without end symbols: (n,) -> (n,)"""
         longer: NDArray[np.int64] = self.sizes(rows).max(0) - 1
         return longer
 
@@ -79,7 +80,8 @@ def id_type(size: int) -> type[np.unsignedinteger]:
 
 
 class SideWriter:
-    """Writes the files of one side: ids and offsets."""
+    """Writes the files of one side, ids and offsets, under temporary names. `size`: number of different
+    ids."""
 
     def __init__(self, directory: Path, side: str, size: int) -> None:
         self.type = id_type(size)
@@ -136,8 +138,9 @@ def binarize(
     stamp: str,
     sizes: Sequence[int] = (),
 ) -> BinarizeReport:
-    """Write pairs as ids. Drops pairs with an empty side or a side longer than `max_length`. `sizes`: the
-    number of pairs of each of several concatenated corpora.
+    """Write pairs as ids to a folder. Drops pairs with an empty side or a side longer than `max_length`
+    units. `sizes`: the number of pairs of each of several concatenated corpora. UserError if it cannot be
+    written.
 
     `stamp` identifies the texts and settings. It is written last, so that the files of an interrupted run do
     not look complete.
@@ -164,8 +167,8 @@ def binarize_aligned(
     max_length: int,
     stamp: str,
 ) -> BinarizeReport:
-    """Write aligned pairs as ids: the words of both sides, and for each target word the position of a source
-    word. Other arguments as in `binarize`."""
+    """Write aligned pairs as ids: the words of both sides, and for each target word the position of its
+    affiliated source word. Other arguments and errors as in `binarize`."""
     report = BinarizeReport()
     sizes: dict[str, Sized] = {"source": source, "target": target, "affiliation": range(max_length)}
     with store(directory, sizes, stamp, report) as sides:
@@ -178,7 +181,8 @@ def binarize_aligned(
 
 
 def is_kept(source: Sequence[str], target: Sequence[str], max_length: int, report: BinarizeReport) -> bool:
-    """Whether a pair is short enough and not empty; counts it in the report."""
+    """Whether a pair is used, that is, short enough and not empty; counts it in the report. `max_length`: in
+    units."""
     if not source or not target:
         report.empty += 1
     elif max(len(source), len(target)) > max_length:
@@ -315,8 +319,8 @@ def open_side(
 def check_affiliation(
     directory: Path, target: Stored, own: Stored | None = None
 ) -> NDArray[np.integer] | None:
-    """Returns the ids of the third side, or None without one. DataError unless it has a position for each
-    target word."""
+    """Return the ids of the third side, the affiliations; None without one. DataError unless it has a
+    position for each target word."""
     if own is None:
         return None
     if not np.array_equal(own[1], target[1]):

@@ -159,7 +159,7 @@ def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
 
 
 def check_untagged(path: str, tags: Sequence[str]) -> None:
-    """DataError for a line with one of the tags, plain or with Moses' escapes."""
+    """DataError for the first line that contains one of the tags, plain or with Moses' escapes."""
     forms = {form.encode(): tag for tag in tags for form in (tag, escape(tag))}
     for row, line in enumerate(files.read_byte_lines(path) if tags else (), 1):
         if b"<" in line or b"&lt;" in line:
@@ -285,7 +285,7 @@ class DataConfig:
 
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
     """A digest that changes with the training files (path, size and modification time), the vocabularies,
-    the text pipeline and max_length."""
+    the text pipeline and max_length. DataError if a file cannot be read."""
     digest = hashlib.sha256()
     listed = [path for corpus in config.corpora for path in (corpus.source, corpus.target)]
     for path in (config.train_source, config.train_target, config.phrase_table, *listed):
@@ -309,16 +309,16 @@ def text_rules(side: SideConfig) -> str:
 
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
-    """A digest for aligned models, which also changes with the alignment, and with `within`, the scope of
-    affiliations (SENTENCE or PHRASE)."""
+    """Like `make_stamp`, but the digest also changes with the alignment and with `within`: the scope of
+    affiliations (SENTENCE or PHRASE), or another name for the form in which the alignment is stored."""
     status = files.status(config.alignment)
     text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()
 
 
 def check_config(config: DataConfig, thorough: bool = False) -> None:
-    """Check the texts of a translator. ConfigError for contradictory settings, DataError for files that are
-    missing or empty.
+    """Check the settings and files of a translator. ConfigError for contradictory settings, DataError for
+    files that are missing or empty.
 
     `thorough` also reads all text once, to report bad bytes and unequal numbers of lines before work starts.
     """
@@ -332,8 +332,8 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
 
 
 def check_pairs(config: DataConfig, thorough: bool) -> None:
-    """Check the settings of parallel text, or of a phrase table, for any model. Errors as from
-    `check_config`."""
+    """Check the settings and files of parallel text, or of a phrase table, for any model. Arguments and
+    errors as in `check_config`."""
     settings.check(config, "data.")
     if config.train_text or config.dev_text:
         raise ConfigError(
@@ -376,7 +376,7 @@ def check_not_empty(path: str) -> None:
 
 
 def check_text_config(config: DataConfig, thorough: bool = False) -> None:
-    """Check the texts of a language model. Errors as from `check_config`."""
+    """Check the settings and files of a language model. Arguments and errors as in `check_config`."""
     settings.check(config, "data.")
     if not config.train_text:
         raise ConfigError("data.train_text is missing: the text a language model learns")
@@ -400,8 +400,8 @@ def check_text_config(config: DataConfig, thorough: bool = False) -> None:
 
 
 def table_pairs(config: DataConfig) -> Iterator[Pair]:
-    """Yield the distinct phrase pairs of `phrase_table` as words, without Moses' escapes; they count as
-    tokenized text."""
+    """Yield the distinct phrase pairs of `phrase_table` as words, without Moses' escapes; with `inverse`, as
+    (target, source). They count as tokenized text. DataError for a malformed line."""
     twice = repeated_keys(config.phrase_table)
     seen: set[int] = set()
     for row, pair in enumerate(phrase_table.read(config.phrase_table), 1):
@@ -415,12 +415,12 @@ def table_pairs(config: DataConfig) -> Iterator[Pair]:
 
 
 def pair_key(pair: phrase_table.PhrasePair) -> int:
-    """A digest of the two phrases."""
+    """A 64-bit digest of the two phrases."""
     return int.from_bytes(digest64(pair.source + b"\0" + pair.target), "little")
 
 
 def repeated_keys(path: str) -> set[int]:
-    """Keys of the pairs that a table has more than once; takes 8 bytes of memory a pair."""
+    """The `pair_key` of each pair that a table has more than once; takes 8 bytes of memory for each pair."""
     import numpy as np
 
     keys = np.frombuffer(array("Q", map(pair_key, phrase_table.read(path))), np.uint64)

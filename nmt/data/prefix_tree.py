@@ -26,9 +26,9 @@ class TrieLevel:
     """The n nodes of one depth, in order of their parents, and the m sequences that end at them."""
 
     token_ids: Ints  # (n,) last token of each node; -1 at the roots
-    parents: Ints  # (n,) its node of the level above; non-decreasing
-    ended: Ints  # (m,) sequences as long as this level is deep
-    nodes: Ints  # (m,) the node of each; non-decreasing
+    parents: Ints  # (n,) index of its parent in the level above; non-decreasing
+    ended: Ints  # (m,) indices of the sequences that end at this level
+    nodes: Ints  # (m,) the node at which each of them ends; non-decreasing
 
     @staticmethod
     def empty() -> "TrieLevel":
@@ -37,8 +37,8 @@ class TrieLevel:
 
 
 def levels(sequences: Sequence[Ids], groups: Sequence[int] | Ints | None = None) -> list[TrieLevel]:
-    """Build the levels of the tries. Sequences of the same group, numbered from 0, share prefixes; without
-    groups all do. The nodes of level 0 are the groups."""
+    """Build the levels of the tries. `groups`: for each sequence the number of its group, from 0; only
+    sequences of the same group share prefixes. Without groups all do. The nodes of level 0 are the groups."""
     count = len(sequences)
     lengths = np.fromiter(map(len, sequences), np.int64, count)
     roots = np.zeros(count, np.int64) if groups is None else np.asarray(groups, np.int64)
@@ -75,6 +75,6 @@ def levels(sequences: Sequence[Ids], groups: Sequence[int] | Ints | None = None)
 
 
 def blocks(count: int, size: int = BLOCK) -> Iterator[slice]:
-    """Slices 0:512, 512:1024 ... up to count."""
+    """Yield slices of `size` that cover 0 to `count`; the last may be shorter."""
     for start in range(0, count, size):
         yield slice(start, min(start + size, count))

@@ -1,5 +1,5 @@
-"""Text of one language as ids: sentence by sentence, or as running text in parallel tracks for models that
-carry their state.
+"""Text of one language as ids: sentence by sentence or, for models that carry their state, as running text
+in parallel tracks.
 
 Twelve units in 2 tracks, 4 steps at a time (`.` ends a sentence; the unit read is the one before the unit
 predicted):
@@ -29,7 +29,7 @@ from nmt.text.vocab import EOS, Vocab
 
 @dataclass
 class TrackChunk:
-    """T steps of B tracks, laid out step by step: token t of track b is ids[t * B + b]."""
+    """T steps of B tracks, laid out step by step: the unit of track b at step t is ids[t * B + b]."""
 
     previous: Tensor  # (T * B,) units that are read
     ids: Tensor  # (T * B,) units that follow them
@@ -70,8 +70,8 @@ class ChunkStream:
     """The chunks of each epoch; all epochs have the same text in the same order."""
 
     def __init__(self, text: NDArray[np.integer], tracks: int, steps: int) -> None:
-        """text (n,), end symbols included. If its length is not a multiple of `tracks`, the rest is
-        dropped."""
+        """text (n,): ids, end symbols included; `steps`: units of a track in a chunk. If n is not a multiple
+        of `tracks`, the rest of the text is dropped."""
         self.text, self.steps = text, steps
         self.tracks = min(tracks, len(text))
         self.length = len(text) // max(1, self.tracks)
@@ -118,7 +118,8 @@ def as_corpus(texts: Sequence[Ids]) -> Corpus:
 
 
 def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stamp: str) -> BinarizeReport:
-    """Write sentences as ids. None is dropped, since language models also read long and empty sentences."""
+    """Write sentences as ids to a folder. None is dropped, since language models also read long and empty
+    sentences. `stamp`: identifies text and settings. UserError if it cannot be written."""
     report = BinarizeReport()
     with store(directory, {"target": vocab}, stamp, report) as sides:
         for words in lines:
@@ -128,7 +129,8 @@ def binarize(lines: Iterable[Sequence[str]], vocab: Vocab, directory: Path, stam
 
 
 def make_stamp(config: DataConfig, vocab: Vocab) -> str:
-    """A digest that changes with the text, the vocabulary and the text pipeline."""
+    """A digest that changes with the text (path, size and modification time), the vocabulary and the text
+    pipeline. DataError if the text cannot be read."""
     status = files.status(config.train_text)
     digest = hashlib.sha256(f"{config.train_text} {status.st_size} {status.st_mtime_ns}\n".encode())
     digest.update(f"{text_rules(config.target)} {config.bpe_merges}\n".encode())

@@ -47,7 +47,8 @@ class Digests:
         self.count += 1
 
     def repeated(self, bucket: int = DIGEST_BUCKET) -> Iterator[NDArray[np.int64]]:
-        """Yield the indices of all lines that repeat an earlier line; then close the file."""
+        """Yield arrays with the indices of all lines that repeat an earlier line; then close the file.
+        `bucket`: number of digests sorted at a time."""
         buckets = -(-self.count // bucket)
         for number in range(buckets):
             parts = [
@@ -63,7 +64,7 @@ class Digests:
         self.file.close()
 
     def blocks(self) -> Iterator[tuple[int, NDArray[np.uint64]]]:
-        """Yield the digests in blocks, each after the index of its first line."""
+        """Yield (index of the first line, digests) of each block of lines."""
         self.file.seek(0)
         for first in range(0, self.count, DIGEST_BLOCK):
             yield first, np.frombuffer(self.file.read(8 * DIGEST_BLOCK), np.uint64)
@@ -83,8 +84,8 @@ class ListedText:
 
     @cached_property
     def used(self) -> list[bytearray | None]:
-        """For each corpus one flag per line, whether it is used; None if all are. DataError for a corpus with
-        no line left."""
+        """For each corpus one flag per line, 1 if it is used; None if all lines are. DataError for a corpus
+        with no line left."""
         return [filter_lines(corpus) if corpus.filters.active else None for corpus in self.corpora]
 
     @cached_property
@@ -96,7 +97,7 @@ class ListedText:
         ]
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The lines of both sides."""
+        """Yield the lines of both sides of each pair that is used."""
         for corpus, used in zip(self.corpora, self.used, strict=True):
             rows = files.parallel(corpus.source, corpus.target)
             yield from rows if used is None else compress(rows, used)
@@ -146,12 +147,13 @@ Row = tuple[list[str], ...]  # the words of a line of each text
 
 @dataclass(frozen=True)
 class Splitting:
-    """Settings of the tokenizers of each text; can be sent to other processes."""
+    """Settings of the tokenizer of each text. Picklable, so that other processes can make the tokenizers."""
 
     sides: tuple[TokenizerSettings, ...]
 
     def make_tokenizer(self) -> Callable[[Sequence[tuple[str, ...]]], list[tuple[str, ...]]]:
-        """Create the function that tokenizes rows of lines into words between blanks."""
+        """Create the function that tokenizes rows, each with a line of every text; the words are joined with
+        blanks."""
         tokenizers = [Tokenizer(*settings) for settings in self.sides]
         return lambda rows: [
             tuple(" ".join(tokenizer.split(line)) for tokenizer, line in zip(tokenizers, row, strict=True))
@@ -171,8 +173,9 @@ class TokenizedText:
         show_bar: bool = False,
         listed: ListedText | None = None,
     ) -> None:
-        """`folder`: for the temporary file, if it exists. `workers`: number of tokenizing processes.
-        `listed`: several corpora, instead of the lines of `paths`."""
+        """`paths`: one text, or two parallel texts. `workers`: number of tokenizing processes. `folder`:
+        where the temporary file is written, if the folder exists. `listed`: several corpora, read instead of
+        `paths`."""
         self.workers, self.show_bar, self.listed = workers, show_bar, listed
         self.rows = listed.rows if listed else partial(files.parallel, *paths)
         self.counted_files = [corpus.source for corpus in listed.corpora] if listed else paths[:1]
@@ -194,7 +197,8 @@ class TokenizedText:
             yield tuple(line.split(" ") if line else [] for line in row)
 
     def tokenize(self, splitting: Splitting) -> Iterator[tuple[str, ...]]:
-        """Tokenize the rows. They are stored if the caller reads all of them."""
+        """Yield the tokenized rows, and store them if the caller reads all of them. UserError if the
+        temporary file cannot be written."""
         self.splitting = None
         try:
             file = TemporaryFile(dir=self.folder)
@@ -216,7 +220,8 @@ class TokenizedText:
         yield from zip(*[lines] * len(self.splitting.sides), strict=True)
 
     def show_progress(self, items: Iterable[Item], unit: str, title: str) -> Iterator[Item]:
-        """Yield items, one per line of the text, and show the progress."""
+        """Yield items, one for each line of the text, and show the progress. `unit`: what an item is;
+        `title`: what is being done."""
         total = partial(files.number_of_lines, *self.counted_files)
         with Progress(total, unit, self.show_bar, title) as progress:
             yield from progress.over(items)

@@ -15,7 +15,7 @@ from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
 from nmt.io import files, numbers
 
-UNLABELED = "Unlabeled0"  # the name of values that have none; written without it
+UNLABELED = "Unlabeled0"  # name of the feature whose values have no label; written without it
 SEGMENTATION = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?=[0-9]{1,9}(-[0-9]{1,9})?")
 
 
@@ -26,11 +26,11 @@ class Hypothesis:
     `features` keeps the order of the line; values that are probabilities are natural logarithms.
     """
 
-    sentence: int
-    words: list[str]
-    features: dict[str, list[float]]
+    sentence: int  # id of the source sentence, from 0
+    words: list[str]  # with `|` instead of &#124;
+    features: dict[str, list[float]]  # values by feature name
     total: float
-    rest: list[str] = field(default_factory=list)
+    rest: list[str] = field(default_factory=list)  # fields after the total
     raw: str = field(default="", compare=False, repr=False)  # the line it was read from
 
     @property
@@ -47,12 +47,12 @@ def format_number(value: float) -> str:
 
 
 def escape_bar(word: str) -> str:
-    """Replace each `|` in a word, since it separates fields."""
+    """Replace each `|` in a word by `&#124;`, since it separates fields."""
     return word.replace("|", "&#124;")
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> str:
-    """`name= value value name= value`"""
+    """Format the third field of a line: `name= value value name= value`"""
     labelled = (
         (f"{name}= " if name != UNLABELED else "") + " ".join(map(format_number, values))
         for name, values in features.items()
@@ -78,8 +78,8 @@ def write(hypothesis: Hypothesis) -> str:
 def extended(
     hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None
 ) -> str:
-    """The original line with more features at the end of its third field and, if given, another total; all
-    other bytes stay."""
+    """Return the line from which a hypothesis was read, with more features at the end of its third field and,
+    if given, another total; all other bytes stay."""
     parts = hypothesis.raw.split("|||")
     if features:
         parts[2] = f"{parts[2].rstrip(' ')} {format_features(features)} "
@@ -89,7 +89,8 @@ def extended(
 
 
 def with_field(line: str, index: int, text: str) -> str:
-    """Replace the text of field number `index`, from 0, of a line."""
+    """Replace the text of field number `index`, counted from 0, of a line. IndexError if there is no such
+    field."""
     parts = line.split("|||")
     parts[index] = f" {text} "
     return "|||".join(parts)
@@ -133,7 +134,7 @@ def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
 
 
 def list_features(features: Mapping[str, int]) -> str:
-    """Feature names and their numbers of values, for a message."""
+    """Format feature names with their numbers of values, for a message; `none` without features."""
     return " ".join(f"{name}({count})" for name, count in features.items()) or "none"
 
 
@@ -163,7 +164,8 @@ def parse(line: str, location: str) -> Hypothesis:
 
 
 def parse_features(text: str, location: str) -> dict[str, list[float]]:
-    """Values by feature name. DataError for a feature field that Moses' tuners would misread."""
+    """Parse a feature field: values by feature name. DataError, which begins with `location`, for a field
+    that Moses' tuners would misread."""
     features: dict[str, list[float]] = {}
     name = UNLABELED
     parse_value = float if numbers.plain(text) else numbers.real
@@ -188,7 +190,7 @@ def parse_features(text: str, location: str) -> dict[str, list[float]]:
 
 
 def why_no_number(token: str) -> str:
-    """The message for a token of the feature field that is not a number."""
+    """Describe, for a message, why a token of the feature field is not a number."""
     if token[-1] == ":":
         return (
             f"{numbers.shown(token)} is a label of Moses before version 2, which its tuners now read as "
@@ -203,9 +205,10 @@ def why_no_number(token: str) -> str:
 
 
 def segmentation(hypothesis: Hypothesis, location: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """The phrases of a hypothesis: (first, last) word of the source and of the target, from 0, inclusive.
+    """The phrases of a hypothesis: (first, last) word of the source and of the target, from 0, inclusive;
+    empty for a hypothesis without words.
 
-    DataError for a list that was written without -include-segmentation-in-n-best.
+    DataError, which begins with `location`, for a list written without -include-segmentation-in-n-best.
     """
     for text in hypothesis.rest:
         tokens = files.split_words(text)
@@ -220,8 +223,8 @@ def segmentation(hypothesis: Hypothesis, location: str) -> list[tuple[tuple[int,
 
 
 def alignment(hypothesis: Hypothesis, location: str) -> Links:
-    """The word alignment of a hypothesis: the field after the segmentation. DataError for a list that was
-    written without -print-alignment-info-in-n-best."""
+    """The word alignment of a hypothesis: the field after the segmentation. DataError, which begins with
+    `location`, for a list written without -print-alignment-info-in-n-best."""
     for index, text in enumerate(hypothesis.rest):
         tokens = files.split_words(text)
         if (tokens or index) and all(pharaoh.POINT.fullmatch(token) for token in tokens):

@@ -24,7 +24,7 @@ class GoldLinks:
 
 
 def parse(line: str, location: str) -> Links:
-    """Parse the links of a line. DataError for anything but points i-j and possible links i?j or ipj."""
+    """Parse the links of a line. DataError, which begins with `location`, for anything but points i-j."""
     words = files.split_words(line)
     for word in words:
         if not POINT.fullmatch(word):
@@ -37,8 +37,8 @@ def parse(line: str, location: str) -> Links:
     )
 
 
-def line_of(links: Links) -> str:
-    """Format the links of a sentence pair, in order: 0-0 1-2"""
+def format_links(links: Links) -> str:
+    """Format the links of a sentence pair, sorted: `0-0 1-2`"""
     return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
@@ -49,7 +49,8 @@ def read(path: str | Path) -> Iterator[Links]:
 
 
 def check_points(links: Links, source: int, target: int, location: str) -> None:
-    """DataError for a link outside a sentence pair of these lengths."""
+    """DataError for a link outside a sentence pair. `source`, `target`: its numbers of words; `location`:
+    file:line, for the message."""
     for a, b in links:
         if a >= source or b >= target:
             raise DataError(
@@ -60,7 +61,7 @@ def check_points(links: Links, source: int, target: int, location: str) -> None:
 
 def parse_gold(line: str, location: str, first: int = 0) -> GoldLinks:
     """Parse a line of a gold alignment: `i-j` is sure, `i?j` or `ipj` possible. `first`: the number of the
-    first word, 0 or 1. DataError for anything else."""
+    first word in the file, 0 or 1; links are returned from 0. DataError for anything else."""
     sure, possible = set[tuple[int, int]](), set[tuple[int, int]]()
     for word in files.split_words(line):
         match = GOLD_POINT.fullmatch(word)

@@ -1,8 +1,8 @@
 """The lines of a Moses phrase table: `source ||| target ||| scores ||| alignment ||| counts ||| sparse |||
 properties`.
 
-Bytes in, bytes out: only the score field is ever parsed, and whatever follows it is kept as it is. Training
-takes a table as it is (`read`); a program that writes one for Moses uses `read_strict`, which refuses every
+Lines are bytes: only the score field is parsed, and the fields after it are kept unchanged. Training
+takes any table (`read`); a program that writes one for Moses uses `read_strict`, which refuses every
 line that Moses would refuse, crash on or silently misread.
 """
 
@@ -19,7 +19,7 @@ from nmt.text.tokenize import unescape
 
 log = logging.getLogger(__name__)
 
-# Each matches in one way only: backtracking over a bad line of a thousand numbers would take ages.
+# Each pattern matches in one way only: backtracking over a bad line of a thousand numbers would take ages.
 NUMBER = rb"\+?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 SCORES = re.compile(rb"[ \t]*" + NUMBER + rb"(?:[ \t]+" + NUMBER + rb")*[ \t\r]*")
 POINT = rb"\d{1,9}-\d{1,9}"
@@ -30,10 +30,10 @@ PROPERTIES = set(
     b"Counts LHS NonTermContext NonTermContextTarget Orientation SourceLabels SpanLength "
     b"TargetConstituentBoundariesLeft TargetConstituentBoundariesRightAdjacent TargetPreferences".split()
 )
-BINARY = {".minphr", ".binphr", ".minlexr"}  # of Moses' compact and on-disk tables
-LARGEST = 3.4e38  # of float32
+BINARY = {".minphr", ".binphr", ".minlexr"}  # suffixes of Moses' compact and on-disk tables
+LARGEST = 3.4e38  # largest float32
 DIRECT = 2  # index of p(target | source) among Moses' scores
-SMALLEST = 3.8e-44  # of float32: anything below is read as 0, whose log Moses floors at -100
+SMALLEST = 3.8e-44  # smallest float32: anything below is read as 0, whose log Moses floors at -100
 
 
 @dataclass(slots=True)
@@ -46,8 +46,8 @@ class PhrasePair:
 
     source: bytes
     target: bytes
-    scores: bytes
-    raw: bytes
+    scores: bytes  # the score field
+    raw: bytes  # the whole line
     end: int
 
     def line(self, extra: bytes = b"") -> bytes:
@@ -55,7 +55,7 @@ class PhrasePair:
         return self.raw[: self.end] + b" " + extra + self.raw[self.end :] if extra else self.raw
 
     def fields(self) -> list[bytes]:
-        """All fields of the line, stripped of blanks."""
+        """All fields of the line, without the blanks around them."""
         return [part.strip(b" \t\r") for part in self.raw.split(b"|||")]
 
 
@@ -97,7 +97,7 @@ def guess_format(line: bytes) -> str:
 
 
 def check(pair: PhrasePair, location: str) -> None:
-    """DataError for a line that Moses refuses, crashes on, or misreads."""
+    """DataError for a line that Moses refuses, crashes on, or misreads. `location`: file:line."""
     raw = pair.raw
     if not raw.isascii():
         if raw.startswith(b"\xef\xbb\xbf"):
@@ -128,7 +128,7 @@ def check(pair: PhrasePair, location: str) -> None:
 
 
 def check_scores(scores: bytes, location: str) -> None:
-    """DataError for a score field with anything but probabilities that single precision can hold."""
+    """DataError for a score field with anything but numbers of 0 or more that single precision can hold."""
     if SCORES.fullmatch(scores) and max(map(float, scores.split())) <= LARGEST:
         return
     for word in scores.split():
@@ -156,7 +156,8 @@ def check_scores(scores: bytes, location: str) -> None:
 
 
 def check_rest(pair: PhrasePair, location: str) -> None:
-    """DataError for an alignment or a phrase property that Moses cannot use."""
+    """DataError for fields after the scores that Moses cannot use: an alignment, a phrase property, or too
+    many."""
     parts = pair.raw[pair.end :].split(b"|||")[1:]
     if len(parts) > 4:
         raise DataError(
@@ -188,13 +189,13 @@ def check_rest(pair: PhrasePair, location: str) -> None:
 
 
 def quoted(text: bytes) -> str:
-    """The beginning of a field, quoted for a message."""
+    """Quote the beginning of a field for a message."""
     return repr(text[:60].decode("utf-8", "replace"))
 
 
 def read(path: str | Path) -> Iterator[PhrasePair]:
-    """Yield the phrase pairs of a table (plain, gzip or `-`), in its order; checked as far as training needs
-    it."""
+    """Yield the phrase pairs of a table (plain, gzip or `-`), in its order. DataError with the line number
+    for a line that `parse` refuses; other faults pass."""
     for number, line in enumerate(files.read_byte_lines(path), 1):
         yield parse(line, f"{files.name_of(path)}:{number}")
 
@@ -252,8 +253,8 @@ def read_strict(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair
 
 
 def words(phrase: bytes, location: str = "phrase table") -> list[str]:
-    """The words of a phrase as a model reads them, without Moses' escapes. Only space and tab separate
-    words."""
+    """The words of a phrase as a model reads them, without Moses' escapes. Only space and tab separate words.
+    DataError, which begins with `location`, for a phrase that is not UTF-8."""
     try:
         text = phrase.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -262,7 +263,8 @@ def words(phrase: bytes, location: str = "phrase table") -> list[str]:
 
 
 def direct(pair: PhrasePair) -> float:
-    """ln p(target | source) of a phrase pair. DataError if the table has too few scores."""
+    """Natural log p(target | source) of a phrase pair, at least ln 1e-38. DataError if the table has too few
+    scores."""
     scores = pair.scores.split()
     if len(scores) <= DIRECT:
         raise DataError(f"the table has {len(scores)} scores, but p(target | source) is Moses' third")

@@ -19,7 +19,8 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def write(path: str | Path, words: Sequence[str], vectors: Iterable[Sequence[float]]) -> None:
-    """Write float32 vectors in word2vec's format. `read` returns exactly the same numbers."""
+    """Write float32 vectors, one for each word, in word2vec's format; `read` returns exactly the same
+    numbers. ValueError if there are more or fewer vectors than words."""
     rows = iter(vectors)
     first = next(rows, ())
     lines = (
@@ -54,7 +55,7 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
             if word in seen:
                 raise DataError(f"{location}: {shown(word)} occurs twice; remove one of its lines")
             seen.add(word)
-            yield word, numbers_of(rest, location)
+            yield word, parse_vector(rest, location)
     if promised is not None and rows != promised:
         raise DataError(f"{name}: {rows} words, but its first line promises {promised}; was it copied whole?")
     if not number:
@@ -62,7 +63,7 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
 
 
 def check_size(actual: int, size: int, location: str, key: str) -> None:
-    """DataError for vectors of another size than that of the setting `key`."""
+    """DataError for a vector of `actual` numbers, if the setting `key` says `size`. `location`: file:line."""
     if actual != size:
         raise DataError(
             f"{location}: a vector of {actual} numbers, expected {size} as {key} says; set {key} to the size "
@@ -71,7 +72,8 @@ def check_size(actual: int, size: int, location: str, key: str) -> None:
 
 
 def has_blanks(line: str, size: int) -> bool:
-    """Whether the word of a line contains blanks: the fields in excess of the vector are not numbers."""
+    """Whether the word of a line contains blanks: some field between its first one and the last `size` is not
+    a number."""
     more = line.split(" ")[1:-size]
     return bool(more) and not all(map(is_number, more))
 
@@ -85,8 +87,9 @@ def is_number(text: str) -> bool:
     return True
 
 
-def numbers_of(text: str, location: str) -> Vector:
-    """Parse numbers separated by blanks. DataError for one that is malformed or not finite."""
+def parse_vector(text: str, location: str) -> Vector:
+    """Parse numbers separated by blanks as a float32 vector. DataError, which begins with `location`, for one
+    that is malformed or not finite."""
     parts = text.split(" ")
     try:
         with np.errstate(over="ignore"):

@@ -1,13 +1,9 @@
-"""Lines in, lines out: strict UTF-8, plain or gzip, `-` for stdin and stdout. Output is written to a file
+r"""Lines in, lines out: strict UTF-8, plain or gzip, `-` for stdin and stdout. Output is written to a file
 beside its target, which is then renamed.
 
-A line ends at `
-` and nowhere else: U+2028, U+0085, form feed, NBSP and a lone `
-` are data. One trailing
-`
-` per line and a byte order mark on line 1 are removed with a warning. Gzip is recognized by the content
-of a file, not by its name.
-"""
+A line ends at `\n` and nowhere else: U+2028, U+0085, form feed, NBSP and a lone `\r` are data. One `\r` at
+the end of a line and a byte order mark on line 1 are removed with a warning. Gzip is recognized by the
+content of a file, not by its name."""
 
 import errno
 import gzip
@@ -76,8 +72,8 @@ CACHE_VARIABLE = "NMT_CACHE"
 
 
 def cache_folder(folder: str | Path = "") -> Path:
-    """The folder for what can be made again; by default the user's: $NMT_CACHE, else nmt-smt in
-    $XDG_CACHE_HOME, else ~/.cache/nmt-smt."""
+    """Choose the folder for files that can be created again: `folder`, or if it is empty $NMT_CACHE, nmt-smt
+    in $XDG_CACHE_HOME, or ~/.cache/nmt-smt, the first that is set. Creates nothing."""
     if folder := folder or os.environ.get(CACHE_VARIABLE, ""):
         return Path(folder)
     home = os.environ.get("XDG_CACHE_HOME", "")
@@ -108,7 +104,7 @@ SERIAL = itertools.count()  # makes the names of unfinished files unique in this
 
 
 def name_of(path: str | Path) -> str:
-    """The name of a file for messages; `-` becomes stdin."""
+    """The name of a file for messages; `-` becomes <stdin>."""
     return "<stdin>" if str(path) == "-" else str(path)
 
 
@@ -141,7 +137,7 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def read_byte_lines(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file as bytes, each without its `\\n` and otherwise untouched.
+    """Yield the lines of a file as bytes, each without its `\\n` and otherwise unchanged.
 
     DataError for a file that cannot be read, or is a broken gzip file.
     """
@@ -156,7 +152,7 @@ def read_byte_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
-    """The lines of a file in blocks of whole lines, about BUFFER bytes each. Errors as of
+    """Yield the lines of a file in blocks of whole lines, about BUFFER bytes each. Errors as from
     `read_byte_lines`."""
     parts: list[bytes] = []  # of a line that goes on
     with open_bytes(path) as stream:
@@ -176,7 +172,7 @@ def read_blocks(path: str | Path) -> Iterator[bytes]:
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """The lines of a text file, without their `\\n`.
+    """Yield the lines of a text file, without their `\\n`.
 
     DataError, with the line number, for bytes that are not UTF-8 and for a NUL character.
     """
@@ -196,7 +192,8 @@ def read_lines(path: str | Path) -> Iterator[str]:
 
 
 def plain_text(block: bytes, first: bool) -> str | None:
-    """Decode whole lines; None if a line needs a look by itself. `first`: they are the first of the file."""
+    """Decode a block of lines; None if one of them has to be checked by itself, for a carriage return, a byte
+    order mark or an error. `first`: the block begins the file."""
     if b"\0" in block or b"\r\n" in block or block.endswith(b"\r") or (first and block.startswith(BOM)):
         return None
     try:
@@ -215,7 +212,7 @@ def block_lines(block: AnyStr) -> list[AnyStr]:
 
 
 def decode_lines(lines: Iterable[tuple[int, bytes]], path: str | Path) -> Iterator[str]:
-    """Decode lines of a text file, each given with its number; see `read_lines`."""
+    """Decode lines of a text file, given as (number, bytes). Warnings and errors as in `read_lines`."""
     warned = False
     for number, raw in lines:
         if number == 1 and raw.startswith(BOM):
@@ -245,7 +242,7 @@ def promised_size(header: str, name: str, path: str | Path) -> int:
 
 
 def decode(raw: bytes, path: str | Path, number: int) -> str:
-    """Decode a line. DataError if it is not UTF-8 or contains NUL."""
+    """Decode a line. DataError, with `path` and line `number`, if it is not UTF-8 or contains NUL."""
     if b"\0" in raw:
         raise DataError(
             f"{name_of(path)}:{number}: NUL character, expected text; is this a binary or UTF-16 file?"
@@ -260,8 +257,8 @@ def decode(raw: bytes, path: str | Path, number: int) -> str:
 
 
 def preview(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a regular file, for a check before `read_lines`, which will give the warnings. Empty
-    for a stream, which can be read only once."""
+    """Yield the lines of a regular file, to check it before it is read by `read_lines`; logs no warnings.
+    Yields nothing for a stream, which can be read only once. DataError as from `read_lines`."""
     if str(path) == "-" or not Path(path).is_file():
         return iter(())
     return map(decode, read_byte_lines(path), itertools.repeat(path), itertools.count(1))
@@ -301,9 +298,9 @@ def number_of_lines(*paths: str | Path) -> int:
 
 
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
-    """Yield parallel lines of files of equal length.
+    """Yield tuples of parallel lines, one line of each file.
 
-    DataError names the shorter file and gives both numbers of lines.
+    DataError for files of unequal length, which names the shortest and gives both numbers of lines.
     """
     streams = [read_lines(path) for path in paths]
     number = 0
@@ -395,8 +392,8 @@ class Writing:
     """
 
     def __init__(self, path: str | Path, folder: str | Path | None = None) -> None:
-        """`folder`: for the unfinished file, on the same disk. Its name there is always the same, so that
-        killed jobs do not leave more and more files."""
+        """`folder`: where the unfinished file is written, on the same disk; by default beside `path`. Its
+        name in `folder` is always the same, so that killed jobs do not leave more and more files."""
         self.path = str(path)
         self.name = "<stdout>" if self.path == "-" else self.path
         self.target = os.path.realpath(self.path)  # through a symbolic link, which stays
@@ -453,7 +450,8 @@ class Writing:
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
-    r"""Write a whole text file atomically, adding `\n` to each line."""
+    r"""Write a text file, adding `\n` to each line; it is written completely or not at all. UserError if that
+    fails."""
     with Writing(path) as out:
         out.write_lines(lines)
 
@@ -474,13 +472,13 @@ def existing(paths: Sequence[str | Path]) -> None:
 # whose checksum the folder knows. A folder may be a link itself.
 
 SMALL_FILE = 16 << 20  # bytes of a file that is read whole: JSON, a configuration
-LARGEST_TEXT = 1 << 30  # of a vocabulary, of subwords, of a log
+LARGEST_TEXT = 1 << 30  # bytes of a vocabulary, a subword model, a log
 NOT_REGULAR = "not a regular file (a pipe or a device?)"
 
 
 def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
-    """Open a regular file for reading; never blocks on a pipe. OSError for other kinds, and for more than
-    `most` bytes."""
+    """Open a regular file for reading; never blocks on a pipe. OSError for other kinds of files, and for more
+    than `most` bytes (None: any size)."""
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         check_regular_status(os.fstat(number), most)
@@ -492,7 +490,7 @@ def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
 
 
 def check_regular_status(status: os.stat_result, most: int | None) -> None:
-    """OSError for anything but a regular file, and for more than `most` bytes."""
+    """OSError for anything but a regular file, and for one of more than `most` bytes (None: any size)."""
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
@@ -527,8 +525,7 @@ def leads_out(path: Path) -> bool:
 
 
 # ---- lines that a Python program passes --------------------------------------------------------------------
-# Lines that a Python program passes: a str where a list of them is expected would be read as a list of its
-# characters.
+# A str where a list of lines is expected would be read as a list of its characters.
 
 
 def check_lines(lines: object, what: str = "lines") -> None:

@@ -63,7 +63,8 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
 
 
 def acquire(folder: Path, until: float) -> FileLock:
-    """Acquire the lock of a folder. `until`: when to stop waiting, on the clock time.monotonic."""
+    """Acquire the lock of a folder, which is created if missing. `until`: when to stop waiting, on the clock
+    time.monotonic. UserError if another process holds the lock then, or the folder cannot be written."""
     reported, gone = False, 0
     while True:
         try:
@@ -89,8 +90,8 @@ def acquire(folder: Path, until: float) -> FileLock:
 
 
 def clear(folder: str | Path) -> None:
-    """Remove a folder whose lock this process holds, the lock last: to another process it is either locked,
-    or new and empty."""
+    """Remove a folder whose lock this process holds, and its content, the lock last: another process sees it
+    either locked, or new and empty. Files that cannot be removed stay."""
     for inside in Path(folder).iterdir():
         if inside.name != FILE:
             with suppress(OSError):

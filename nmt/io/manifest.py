@@ -82,7 +82,7 @@ def load(folder: str | Path) -> Entries:
 
 
 def write(folder: str | Path, names: Iterable[str]) -> None:
-    """Write a manifest of these files of a folder as they are now."""
+    """Write a manifest of these files of a folder, with their present sizes and checksums."""
     save(folder, {name: [entry(Path(folder) / name)] for name in names})
 
 
@@ -93,8 +93,8 @@ def save(folder: str | Path, entries: Entries) -> None:
 
 
 def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
-    """Rename finished files, written under other names on the same disk, to their final names, in this order;
-    remove `drop` from the folder and the manifest.
+    """Move finished files into a folder and its manifest, in this order; then remove the files named in
+    `drop` from both. `parts`: final name -> present path, on the same disk. UserError if that fails.
 
     At every moment the manifest has a checksum for each file of the folder: until all are renamed it lists
     the old versions too.
@@ -116,7 +116,7 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
 
 
 def sync(path: Path) -> None:
-    """Flush a file to the disk."""
+    """Wait until a file is on the disk. UserError if that fails."""
     try:
         with open(path, "rb") as stream:
             os.fsync(stream.fileno())
@@ -178,8 +178,8 @@ def stamp(path: str | Path) -> Stamp:
 
 
 def unchanged(path: str | Path, recorded: Mapping[str, object]) -> bool:
-    """Whether an input still has the content of its stamp. It is read only if its modification time differs.
-    DataError if it is missing."""
+    """Whether an input still has the content that its stamp records. It is read only if its modification time
+    differs from the recorded one. DataError if it is missing."""
     status = files.status(path)
     if status.st_size != recorded.get("size"):
         return False

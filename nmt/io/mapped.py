@@ -2,7 +2,7 @@
 them, and read from the disk only where they are used.
 
     word.npy ...     an array each, in numpy's own format
-    contents.json    what they are: {"format": "nmt-arrays 1", "kind": ..., "numbers": {}, "sources": []}
+    contents.json    their description: {"format": "nmt-arrays 1", "kind": ..., "numbers": {}, "sources": []}
     manifest.json    sizes and checksums of all files
 
 Checksums of the arrays are verified only once on a machine: whoever has verified them leaves a stamp, a file
@@ -59,8 +59,9 @@ def write(
     numbers: Mapping[str, int],
     sources: Sequence[str] = (),
 ) -> None:
-    """Write arrays and numbers to an existing folder. UserError if that fails. The folder is complete once
-    its manifest is there, which is written last."""
+    """Write arrays and numbers, by name, to an existing folder. `kind`: what they are; `sources`: the files
+    that they were made from. The manifest is written last: with it the folder is complete. UserError if that
+    fails."""
     import numpy as np
 
     contents = {"format": FORMAT, "kind": kind, "numbers": dict(numbers), "sources": list(sources)}
@@ -77,7 +78,7 @@ def write(
 
 
 def load(folder: str | Path, stamp: Path | None = None, verify: bool = False) -> MappedFolder:
-    """Map the arrays of a folder. DataError for a folder that is damaged, or of another format.
+    """Open a folder of arrays by mapping them into memory. DataError if it is damaged, or of another format.
 
     `stamp`: file that says that the folder has been verified. Without such a file, or with `verify`, all
     checksums are verified first.
@@ -104,7 +105,8 @@ def load(folder: str | Path, stamp: Path | None = None, verify: bool = False) ->
 
 
 def parse_contents(path: Path, text: bytes) -> dict:  # type: ignore[type-arg]
-    """Parse the description of a folder. DataError for anything else."""
+    """Parse the description of a folder of arrays, contents.json. DataError, which names `path`, if it is
+    none."""
     try:
         contents = json.loads(text)
         if contents["format"] != FORMAT:
@@ -142,7 +144,8 @@ def map_array(path: Path) -> "NDArray[np.generic]":
 
 
 def state(folder: Path, names: Sequence[str]) -> dict[str, object]:
-    """Sizes, modification times and inodes of files, from which a later change can be told."""
+    """Sizes, modification times (ns) and inodes of these files and the manifest; they differ after a
+    change."""
     rows = {}
     for name in (manifest.FILE, *names):
         status = (folder / name).stat()
@@ -159,14 +162,14 @@ def read_stamp(stamp: Path) -> object:
 
 
 def write_stamp(stamp: Path, mapped: MappedFolder) -> None:
-    """Record that a folder has been verified in the state in which it was opened. Where that cannot be
-    written, the folder will be verified again next time."""
+    """Record in the file `stamp` that a folder has been verified, in the state in which it was opened. If
+    that cannot be written, the folder will be verified again next time."""
     with suppress(OSError, UserError):
         files.write_text(stamp, [json.dumps(mapped.state)])
 
 
 def stamp_file(cache: Path, folder: str | Path) -> Path:
-    """The file in a cache folder that says that another folder has been verified."""
+    """Path of the stamp, in the folder `cache`, that says that `folder` has been verified."""
     name = hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:24]
     return cache / f"{VERIFIED}-{name}"
 
@@ -217,9 +220,9 @@ def as_array(value: "NDArray[np.generic] | list[str]") -> "NDArray[np.generic]":
 def load_record(
     folder: str | Path, kind: type[K], maker: str, stamp: Path | None = None, verify: bool = False
 ) -> K:
-    """Map the fields of a folder. DataError if it is damaged, or not of this kind. `maker`: the command that
-    writes such folders, for messages; `stamp`, `verify`: see `load`; a record whose checksums are verified is
-    also checked to be sound."""
+    """Open a folder of arrays as a record of type `kind`. `maker`: the command that writes such folders, for
+    messages; `stamp`, `verify`: as in `load`. A record whose checksums are verified is also checked by
+    `is_sound`, and then the stamp is written. DataError if the folder is damaged, or not of this kind."""
     opened = load(folder, stamp, verify)
     types = kind.__annotations__
     if opened.kind != kind.__name__ or {*opened.arrays, *opened.numbers} != set(types):

@@ -24,7 +24,7 @@ def shown(text: str | bytes, most: int = LONGEST) -> str:
 
 
 def integer(text: str) -> int:
-    """Parse a whole number of at most 64 bits."""
+    """Parse a whole number that fits into 64 bits. ValueError for anything else."""
     if not INTEGER.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a whole number")
     value = int(text)
@@ -34,7 +34,8 @@ def integer(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Parse a whole number of 0 or more, digits only."""
+    """Parse a whole number of 0 or more, digits only, that fits into 64 bits. ValueError for anything
+    else."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{shown(text)} is not a count")
     return int(text) if len(text) < 19 else integer(text)
@@ -62,7 +63,8 @@ def plain(text: str) -> bool:
 
 
 def reals(words: Iterable[str]) -> list[float]:
-    """Parse many finite numbers, with the same result as `real` for each, but faster."""
+    """Parse many finite numbers, with the same result as `real` for each, but faster. ValueError for the
+    first that is not one."""
     words = list(words)
     joined = "".join(words)
     if plain(joined) and " " not in joined:

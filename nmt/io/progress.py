@@ -17,7 +17,7 @@ Total = int | Callable[[], int]  # 0: unknown. A function is called only once th
 
 EVERY = 60.0  # seconds between lines
 DRAW = 0.1  # seconds between two states of the bar
-WITHOUT_ETA = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # where `left` estimates it instead
+WITHOUT_ETA = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}"  # format of a bar with `left`
 MOST = 256  # maximum number of units between two readings of the clock
 
 
@@ -44,13 +44,13 @@ class Progress:
         self.done = 0
         self.skipped = 0  # units finished before this start, which do not count for the rate
         self.begun = False
-        self.note: Callable[[], str] | None = None  # what the bar and the log say at the end of their line
+        self.note: Callable[[], str] | None = None  # text for the end of the bar and of the log line
         self.bar: tqdm[NoReturn] | None = None
         if total is not None:
             self.start_clock(0, total)
 
     def start_clock(self, done: int, total: Total) -> None:
-        """Start the clock and show the bar, with `done` units of `total` finished earlier."""
+        """Start the clock, log the opening line and show the bar. `done`: units finished earlier."""
         self.begun, self.total = True, total
         if self.opening:
             log.info("%s", self.opening)

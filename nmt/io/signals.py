@@ -15,7 +15,8 @@ from typing import NoReturn
 # Seconds for cleaning up. A library may swallow the exception, or go on computing; then the kernel ends the
 # process.
 GRACE = 10.0
-# Seconds: `timeout` and torchrun send a signal twice, to a process and to its group; the two count as one.
+# Seconds within which two signals count as one: `timeout` and torchrun send a signal twice, to a process and
+# to its group.
 SAME = 0.5
 
 
@@ -44,8 +45,8 @@ delayed = DelayedSignals()
 
 
 def listen(first: Callable[[int], object]) -> None:
-    """Call `first` with the number of the first signal. Signals that this process was started to ignore (by
-    nohup, say) stay ignored."""
+    """Call `first` with the number of the first SIGTERM or SIGINT; a second one ends the process at once.
+    Signals that this process was started to ignore (by nohup, say) stay ignored."""
     came: list[float] = []
 
     def handle(number: int, frame: object) -> None:
@@ -65,8 +66,8 @@ def listen(first: Callable[[int], object]) -> None:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Let the kernel end the process at a signal during a call of compiled code that takes minutes, since a
-    Python handler would run only after the call. Nothing may be half-written then."""
+    """Context in which a signal ends the process at once: for calls of compiled code that take minutes, since
+    a Python handler would run only after the call. No file may be half-written in the block."""
     handlers = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -95,7 +96,8 @@ class Stop:
 
 
 def leave(number: int) -> NoReturn:
-    """End the process by an exception, so that files being written are removed on the way out."""
+    """End the process by an exception (KeyboardInterrupt or SystemExit), so that unfinished files are
+    removed; after GRACE seconds the kernel ends it."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, GRACE)
     if number == signal.SIGINT:
@@ -104,6 +106,6 @@ def leave(number: int) -> NoReturn:
 
 
 def end(number: int) -> None:
-    """End the process at once."""
+    """End the process at once, by the default action of signal `number`."""
     signal.signal(number, signal.SIG_DFL)
     os.kill(os.getpid(), number)

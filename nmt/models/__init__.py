@@ -1,1 +1,1 @@
-"""Ids become scores: encoders, decoders, translators."""
+"""Translation models: from token ids to scores of target words."""

@@ -173,7 +173,8 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
         return self.encoder_units if self.attention else self.context
 
     def cell_of(self, inputs: int, hidden: int, context: int = 0) -> Cell:
-        """Create a recurrent layer that reads inputs and, unless `context` is 0, contexts of these widths."""
+        """Create the recurrent layer that `cell` names. `inputs`, `hidden`, `context`: widths of its inputs,
+        its output and the context that it reads; 0 = no context."""
         if self.cell == "lstm":
             return LSTM(inputs, hidden, context)
         if self.cell in CONFIGURED_CELLS:
@@ -182,6 +183,7 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
 
 
 def check_one_vocabulary(source_size: int, target_size: int) -> None:
-    """ConfigError unless both sides can share their word vectors."""
+    """ConfigError unless both vocabularies have the same size, so that the sides can share their word
+    vectors."""
     if source_size != target_size:
         raise ConfigError("model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary")

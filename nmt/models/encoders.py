@@ -28,7 +28,8 @@ class Encoded:
 
 
 def word_vectors(config: RNNConfig, vocab_size: int, spelling: Sequence[str] | None) -> nn.Module:
-    """Create a table of word vectors, or a network that computes them from the spelling of the words."""
+    """Create the layer that maps source ids to vectors: a table, or a network that computes them from
+    `spelling`, the source words by id."""
     if config.source_words == "table":
         return nn.Embedding(vocab_size, config.embedding)
     assert spelling is not None and len(spelling) == vocab_size, "a character encoder needs the source words"
@@ -105,7 +106,8 @@ class RNNEncoder(nn.Module):
         return not (self.backward_cells or self.upper or self.reverse)
 
     def summarize_by_prefix(self, sources: Sequence[Ids]) -> Tensor:
-        """Compute c of B sequences of ids, reading common prefixes only once: (B, H)"""
+        """Compute c of B sequences of ids, reading common prefixes only once: (B, H). Only for an encoder
+        that `shares_prefixes`."""
         assert self.shares_prefixes
         device = self.cell.inputs.device
         levels = prefix_tree.levels([[*source, EOS] for source in sources])
@@ -169,8 +171,8 @@ class GrConvEncoder(nn.Module):
         return ids[is_leaf], sizes
 
     def gates(self, sources: Sequence[Ids]) -> list[Tensor]:
-        """Weights (new, left, right) of the T (T - 1) / 2 merges of each sentence of T words, level by level:
-        (nodes, 3)"""
+        """Weights (new, left, right) of the merges of each sentence, level by level, without gradient:
+        (T (T - 1) / 2, 3) for T words"""
         source = pack_source(sources).to(self.layer.leaf.device)
         leaves, sizes = self.leaves(source)
         with torch.no_grad():

@@ -127,7 +127,7 @@ class JointModel(AlignedModel):
         return self.above(self.from_source(source) + self.from_target(target))
 
     def above(self, first: Tensor) -> Tensor:
-        """Apply all layers above the sums of the first one: (N, H) -> (N, K)"""
+        """Apply all layers above the first one to its sums: (N, H) -> (N, K)"""
         hidden = F.dropout(self.activate(first), self.dropout, self.training)
         for layer in self.layers:
             hidden = F.dropout(self.activate(layer(hidden)), self.dropout, self.training)
@@ -149,7 +149,7 @@ class JointModel(AlignedModel):
     @torch.no_grad()
     def table(self, words: Ints | None) -> Tensor:
         """Contribution of each word to the first layer at each position of the history: ((n - 1) * words, H).
-        `words` None: the whole vocabulary."""
+        `words`: their ids; None for the whole vocabulary."""
         vectors = self.target_embedding.weight
         if words is not None:
             vectors = vectors[torch.from_numpy(words).to(self.device)]
@@ -196,7 +196,8 @@ class JointScores(WindowScores):
         return window_scores(model.output, features, index, words, self.normalized)
 
     def rows_of(self, contexts: Ints) -> tuple[Tensor, Tensor]:
-        """Row indices (U, n - 1) into a table of word contributions, and the table."""
+        """Look up contexts (U, n - 1): returns their row indices, (U, n - 1), into a table of contributions
+        of words, and the table, (rows, H)."""
         table, ids, count = self.table, contexts, len(self.model.target_embedding.weight)
         if table is None:
             words, inverse = np.unique(contexts, return_inverse=True)

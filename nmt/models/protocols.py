@@ -97,7 +97,8 @@ class TranslationModel(nn.Module, Generic[State]):
         raise NotImplementedError
 
     def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
-        """Loss to differentiate, and the state carried to the next batch: only language models have one."""
+        """Loss, (), to differentiate, and the state to carry to the next batch: None, since only language
+        models have one."""
         return self.loss(batch, smoothing), None
 
     def token_log_probs(self, batch: Batch) -> Tensor:
@@ -172,10 +173,10 @@ class Layered(Protocol[State]):
 
 @runtime_checkable
 class Widening(Protocol[Begun]):
-    """A model with short-lists, to which each sentence may add words."""
+    """A model whose search is restricted to short-lists, to which words can be added for each sentence."""
 
     def start_with(self, sources: Sequence[Source], words: Sequence[Set[int]]) -> Begun:
-        """Start search for sentences whose translations must be able to use the given target `words`."""
+        """Create a state as `start` does, in which each sentence may also use these target words (ids)."""
         ...
 
 
@@ -243,7 +244,7 @@ class AlignedModel(nn.Module):
         raise NotImplementedError
 
     def cost(self, batch: AlignedBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
-        """Loss to differentiate, and the state carried to the next batch: always None."""
+        """Loss, (), to differentiate, and the state to carry to the next batch: always None."""
         return self.loss(batch, smoothing), None
 
     def token_log_probs(self, batch: AlignedBatch) -> Tensor:
@@ -251,8 +252,8 @@ class AlignedModel(nn.Module):
         raise NotImplementedError
 
     def window_scores(self, normalized: bool = False, keep_tables: bool = False) -> "WindowScores":
-        """Create a scorer of single words. `normalized`: take log Z as 0. `keep_tables`: prepare for many
-        small calls."""
+        """Create a scorer of single words. `normalized`: take log Z as 0. `keep_tables`: compute tables for
+        the whole vocabulary first, which pays for many small calls."""
         raise NotImplementedError
 
 

@@ -33,5 +33,6 @@ def make(
     fill: bool = True,
     spelling: Sequence[str] | None = None,
 ) -> AnyModel:
-    """Create the model that `config.type` names; see `TranslationModel.__init__` for the arguments."""
+    """Create the model that `config.type` names; arguments as in `TranslationModel.__init__`. ConfigError for
+    an unknown type or a bad configuration."""
     return find(config.type)(config, source_vocab_size, target_vocab_size, fill, spelling)

@@ -56,7 +56,8 @@ class DeepOutput(nn.Module):
         dropout: float = 0.0,
         output: OutputSettings | None = None,
     ) -> None:
-        """`context`: width of c, 0 = no context. `output`: settings of the output layer."""
+        """`hidden`, `embedding`, `context`: widths of h, e(y) and c; context 0 = no c. `maxout`: M; `rank`: 0
+        = no G_right. `output`: settings of the output layer."""
         super().__init__()
         self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
         self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
@@ -80,7 +81,7 @@ class DeepOutput(nn.Module):
         vars(self.layer)[name] = parameter  # the same tensor, but not registered by the layer
 
     def tie(self, embedding: nn.Embedding) -> None:
-        """Use the matrix of word embeddings (V, K) as the output matrix."""
+        """Use the matrix of word embeddings (V, K) as the output matrix, instead of one of its own."""
         vars(self.layer).pop("words", None)
         self.layer.tie(embedding)
         self.adopt("words")
@@ -99,7 +100,7 @@ class DeepOutput(nn.Module):
         return F.linear(previous, self.previous)
 
     def combine(self, hidden: Tensor, previous: Tensor, context: Tensor | None = None) -> Tensor:
-        """`features` from a projected previous word (N, 2M)."""
+        """Like `features`, but from the projected previous word: (N, H), (N, 2M), (N, 2M) -> (N, K)"""
         sums = F.linear(hidden, self.hidden, self.bias) + previous
         if context is not None:
             sums = sums + context
@@ -124,7 +125,7 @@ class Sources:
     memory: AttentionMemory | None = None
 
     def rows(self, rows: Tensor) -> "Sources":
-        """Select sentences: sentence i of the result is sentence rows[i]."""
+        """Select sentences: sentence i of the result is sentence rows[i]; rows may repeat or be left out."""
         cell, output = (
             None if part is None else part.index_select(0, rows) for part in (self.cell, self.output)
         )
@@ -151,7 +152,7 @@ class DecoderState:
     weights: Tensor | None = None  # (R, L) attention weights of the last step
 
     def rows(self, rows: Tensor) -> "DecoderState":
-        """Select rows, which may repeat or be missing."""
+        """Select rows: row i of the result is row rows[i]; rows may repeat or be left out."""
         weights = None if self.weights is None else self.weights.index_select(0, rows)
         return DecoderState(
             hidden=self.hidden.index_select(0, rows),
@@ -336,8 +337,8 @@ class RNNDecoder(nn.Module):
         return self.advance(state, self.project_cached(previous), first=token_ids is None)
 
     def project_cached(self, token_ids: Tensor) -> ProjectedWords:
-        """`project`, using a table of all words that is cached until weights change, unless that is too
-        large."""
+        """Like `project`, but without gradients it looks the words up in a table of all words, unless that is
+        too large. The table is cached until the weights change."""
         size = self.embedding.num_embeddings * (len(self.cell.inputs) + len(self.output.hidden))
         if torch.is_grad_enabled() or size > MOST_CACHED:
             return self.project(token_ids)
@@ -352,12 +353,13 @@ class RNNDecoder(nn.Module):
         return cache[1].rows(token_ids)
 
     def project(self, token_ids: Tensor) -> ProjectedWords:
-        """The part of the decoder's computation that depends on each word alone: (T,) -> (T, ...)"""
+        """Compute what depends on each word alone, for token ids (T,); see `ProjectedWords`."""
         embedded = self.embed(token_ids)
         return ProjectedWords(cell=self.cell.project(embedded), output=self.output.project_previous(embedded))
 
     def advance(self, state: DecoderState, words: ProjectedWords, first: bool) -> tuple[Tensor, DecoderState]:
-        """Read a word for each row of the state. Returns output features (R, K) and the new state."""
+        """Read a word for each row of the state. `first`: the words are <s>, before the first word. Returns
+        output features (R, K) and the new state."""
         sources, weights = state.sources, None
         parts = state.hidden.split([self.cell.state_size, *(cell.state_size for cell in self.upper_cells)], 1)
         if self.attention is None:

@@ -100,8 +100,8 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
         return (self.attention_layer or max(1, self.decoder_layers - 1)) - 1
 
 
-SPARSE = 4  # positions of a grid for each hypothesis, from which a cache of columns is faster
-USED = 0.75  # share of the sentences that have to have hypotheses; otherwise the others are left out
+SPARSE = 4  # grid positions per hypothesis above which a cache of columns is faster
+USED = 0.75  # if a smaller share of the sentences has hypotheses, the others are dropped
 
 
 @dataclass

@@ -28,8 +28,8 @@ from nmt.text.vocab import Vocab
 
 
 def check_attention(run: Run) -> SavedRun:
-    """The (first) member of a run. ConfigError for a model that has no attention over the source, or is not
-    computed by torch."""
+    """Return the first model of a run, whose attention aligns. ConfigError if it has no attention over the
+    source, or is not computed by torch."""
     member = run.members[0]
     if not isinstance(member, SavedPair) or not run.attends:
         raise ConfigError(f"{member.directory}: has no attention to align by")
@@ -37,9 +37,10 @@ def check_attention(run: Run) -> SavedRun:
 
 
 def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None) -> list[Links]:
-    """The alignment of each (source, target): each word of the target, or each of its units, is linked to
-    the source word with the most attention at the step that predicts it. Of an ensemble the first run
-    aligns. ConfigError for a run without attention, DataError for a pair that is too long."""
+    """Align the words of each (source, target) by attention. A target word is linked to the source word that
+    gets the most attention when it is predicted; a word of several units is linked once for each. In an
+    ensemble the first model aligns. `limit`: maximum length of lines. ConfigError for a run without
+    attention, DataError for a pair that is too long."""
     member = check_attention(run)
     limit = limit or run.source_lengths.limit()
     for side, lengths in enumerate((run.source_lengths, run.target_lengths)):
@@ -64,8 +65,8 @@ def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = 
 
 @torch.no_grad()
 def attended_units(member: SavedRun, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
-    """The source unit with the most attention for each unit of each target. End symbols of both sides are
-    left out."""
+    """Index of the source unit with the most attention, for each unit of each target: a tensor (T,) for a
+    target of T units. End symbols of both sides are left out."""
     model = member.model
     batch = make_batch([source for source, _ in pairs], [target for _, target in pairs]).to(model.device)
     weights = model.attended(batch)[1]
@@ -76,18 +77,16 @@ def attended_units(member: SavedRun, pairs: Sequence[tuple[Ids, Ids]]) -> list[T
 
 
 # ---- aligned -----------------------------------------------------------------------------------------------
-# Trained aligned models from their run directories, and log p of pairs with a given alignment.
+# Trained joint models from their run directories, and log p of pairs with a given alignment.
 
 
-PAIRS_PER_BATCH = 128  # pairs in a batch
-
-
-# A trained joint model.
-SavedAligned = SavedPair[AlignedModel]
+PAIRS_PER_BATCH = 128
+SavedAligned = SavedPair[AlignedModel]  # a trained joint model
 
 
 def load_aligned(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedAligned:
-    """A joint model ready to score. CheckpointError says in one line what is wrong with the directory."""
+    """Load a joint model to score with. `which`: best, last or a number of updates; `device`: cpu, cuda:N or
+    auto. CheckpointError if the directory is not such a run, or is damaged."""
     return checkpoint.read_consistent(load_aligned_once, Path(directory), which, device)
 
 

@@ -40,7 +40,7 @@ from nmt.text.vocab import Vocab
 
 
 class HasWeights(Protocol):
-    """A model of any kind, by its weights."""
+    """A model of any kind whose weights can be loaded and counted."""
 
     def parameters(self) -> Iterator[nn.Parameter]: ...
 
@@ -48,7 +48,8 @@ class HasWeights(Protocol):
 
 
 def save_tensors(value: object, path: Path) -> None:
-    """torch.save under a temporary name, then rename. CheckpointError when the disk is full."""
+    """Write a file with torch.save, under a temporary name that is then changed to `path`. CheckpointError if
+    that fails, for example on a full disk."""
     beside = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
         with open(beside, "wb") as stream:
@@ -93,7 +94,8 @@ def check_sums(stream: BinaryIO) -> None:
 
 
 def load_weights(model: HasWeights, path: Path) -> None:
-    """Load weights from a file into a model. CheckpointError where they do not fit."""
+    """Load weights from a file into a model. CheckpointError if they do not fit, or as from
+    `load_tensors`."""
     weights = load_tensors(path)
     try:
         model.load_state_dict(weights)
@@ -104,8 +106,8 @@ def load_weights(model: HasWeights, path: Path) -> None:
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Average the weights of several checkpoints in float64. CheckpointError if they belong to different
-    models."""
+    """Average the weights of several checkpoints, in float64; the result is in float32. CheckpointError if
+    they belong to different models."""
     total: dict[str, Tensor] = {}
     for path in paths:
         weights = load_tensors(path)
@@ -137,8 +139,8 @@ log = logging.getLogger(__name__)
 
 
 def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, last: int = 1) -> list[int]:
-    """Average the checkpoints of these updates, or the `last` newest ones, into a new run directory; returns
-    their updates. CheckpointError if one is missing."""
+    """Average checkpoints of a run, and write the mean as a new run directory. `steps_given`: their updates;
+    None for the `last` newest ones. Returns the updates, oldest first. CheckpointError if one is missing."""
     steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, steps_given, last))
     save_average(run, output, steps[-1], mean)
     return steps
@@ -147,13 +149,15 @@ def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, la
 def average_checkpoints(
     run: Path, requested: Sequence[int] | None, last: int
 ) -> tuple[list[int], dict[str, Tensor]]:
-    """The checkpoints to average, and the mean of their weights."""
+    """Choose the checkpoints to average; returns their updates, oldest first, and the mean of their
+    weights."""
     steps = choose_checkpoints(run, requested, last)
     return steps, average_weights([run_directory.weights_path(run, step) for step in steps])
 
 
 def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) -> None:
-    """Write a run directory with these weights only."""
+    """Write a run directory whose only weights are `mean`, as those of update `step`; the other files that
+    the model needs are copied from `run`."""
     with run_directory.writing(output) as new:
         run_directory.copy_texts(run, new)
         save_tensors(mean, run_directory.weights_path(new, step))
@@ -164,7 +168,8 @@ def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) ->
 
 
 def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
-    """Choose the checkpoints to average, oldest first. CheckpointError if one is missing."""
+    """Choose the checkpoints to average: those of these updates, or the `last` newest ones, with a warning if
+    there are fewer. Returns their updates, oldest first. CheckpointError if one is missing."""
     saved = run_directory.steps(run)
     missing = sorted(set(steps or []) - set(saved))
     if missing or not saved:
@@ -280,8 +285,8 @@ class SavedLM(SavedModel):
         return replace(self, text=self.text.for_text(tokenized))
 
     def encode(self, texts: Sequence[Sequence[str]]) -> list[list[int]]:
-        """Ids of the units of texts. Unknown units are UNK, or get ids of their own if the model reads them
-        by their spelling."""
+        """Convert the units of each text to ids. Unknown units become UNK or, if the model reads them by
+        their spelling, get ids beyond the vocabulary."""
         ids = [self.words.encode(text) for text in texts]
         lengths = [len(text) for text in texts]
         flat = iter(self.model.spelled(list(chain(*texts)), list(chain(*ids))))
@@ -289,7 +294,7 @@ class SavedLM(SavedModel):
 
     @property
     def description(self) -> str:
-        """A one-line description: name, type, languages, vocabulary and size."""
+        """A one-line description: name, type, language, vocabulary and size."""
         return (
             f"{self.name}: {self.config.type}{self.language and f' of {self.language}'}, "
             f"{len(self.words):,} units, {parameter_count(self.model)}"
@@ -337,7 +342,8 @@ def read_config(directory: Path) -> SavedConfig:
 
 
 def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunFile]:
-    """Read the files that a kind of model has in a run beside its weights."""
+    """Read the files that a kind of model has in a run besides its weights, by name. CheckpointError if one
+    is missing or damaged."""
     try:
         return {name: content.load(directory / name) for name, content in kind.run_files.items()}
     except DataError as error:
@@ -345,21 +351,22 @@ def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunF
 
 
 def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
-    """A run ready to translate or score. CheckpointError says in one line what is wrong with the
-    directory."""
+    """Load a translator. `which`: best, last or a number of updates; `device`: cpu, cuda:N or auto.
+    CheckpointError says in one line what is wrong with the directory."""
     return read_consistent(load_once, Path(directory), which, device)
 
 
 def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
-    """A language model ready to score. CheckpointError says in one line what is wrong with the directory,
-    ConfigError what it cannot do."""
+    """Load a language model; arguments as in `load`. CheckpointError says in one line what is wrong with the
+    directory; ConfigError for a model that cannot compute on this device."""
     return read_consistent(load_lm_once, Path(directory), which, device)
 
 
 def read_consistent(
     read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str
 ) -> Config:
-    """Load a run with `read`, safely even while a training process is writing to it."""
+    """Load a run with `read(directory, which, device)`, safely even while a training process is writing to
+    it. Errors are those of `read`."""
     devices.settle_threads()
     run = run_directory.resolve(directory)
     return run_directory.read_consistent(run, lambda: read(run, which, device))
@@ -435,14 +442,15 @@ def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
 
 
 def checked_config(directory: Path) -> SavedConfig:
-    """Verify the files of a run, and read its configuration."""
+    """Verify the files of a run, and read its configuration. CheckpointError if it is not a run, or
+    damaged."""
     run_directory.check_version(directory)
     run_directory.verify(directory)
     return read_config(directory)
 
 
 # ---- set up ------------------------------------------------------------------------------------------------
-# Torch as the commands set it up, for Python programs that load a run.
+# For Python programs that load a run: torch is set up as the commands do it.
 
 
 def set_up_torch(directory: str | Path, device: str) -> None:

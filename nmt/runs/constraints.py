@@ -1,5 +1,5 @@
-"""Converts the constraints of a user, which are text, to constraints of the search, which are units of a
-run."""
+"""Converts the constraints of a user, which are text, to constraints of the search, which are in units of a
+run's model."""
 
 import logging
 import math
@@ -26,7 +26,7 @@ UNMET = "no translation contains all required phrases and no forbidden one"
 
 
 class Unmet(DataError):
-    """A constraint that cannot be met, although `unmet` is `error`."""
+    """A constraint cannot be met, and the setting `unmet` is `error`."""
 
     def __init__(self, problem: str, remedy: str) -> None:
         super().__init__(f"{problem}; {remedy}, or set unmet to warn (--unmet warn)")
@@ -40,16 +40,16 @@ class Constraints(ConstraintConfig):
 
     >>> import nmt
     >>> run = nmt.Run.load("runs/en-fr")
-    >>> asked = nmt.Constraints(terms={"man": "fille"}, avoid=["garçon"])
-    >>> [found] = run.translate(["A boy does not follow the man."], constraints=asked)
-    >>> "fille" in found, "garçon" in found.lower()
+    >>> constraints = nmt.Constraints(terms={"man": "fille"}, avoid=["garçon"])
+    >>> [translation] = run.translate(["A boy does not follow the man."], constraints=constraints)
+    >>> "fille" in translation, "garçon" in translation.lower()
     (True, False)"""
 
-    # A source term and the translation that it must have, or a file of them with tabs between.
+    # Source terms with the translations that they must have, or the path of a file of them, tab-separated.
     terms: Mapping[str, str] | str = field(default_factory=dict)
-    avoid: Phrases = ()  # in no translation
-    required: Sequence[Phrases] = ()  # for each line; one that is given twice must be there twice
-    avoided: Sequence[Phrases] = ()  # for each line
+    avoid: Phrases = ()  # phrases that no translation may contain
+    required: Sequence[Phrases] = ()  # phrases for each line; a phrase given twice must occur twice
+    avoided: Sequence[Phrases] = ()  # phrases that the translation of each line may not contain
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class LineConstraints:
     """Constraints of the search for one line."""
 
     constraints: tuple[AnyConstraint, ...]
-    location: str  # the name of the line in messages
-    strict: bool  # an error if they cannot be met
+    location: str  # how messages name the line
+    strict: bool  # whether it is an error if they cannot be met; otherwise a warning
 
 
 class ConstraintMaker:
@@ -68,7 +68,8 @@ class ConstraintMaker:
     def __init__(
         self, member: SavedRun, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
     ) -> None:
-        """`rows`: (name in messages, term, translation) of each term; overrides `constraints.terms`."""
+        """`member`: the model whose units are used. `rows`: (name in messages, term, translation) of each
+        term; replaces `constraints.terms`."""
         settings.check(constraints)
         check_lines(constraints.avoid, "phrases")
         self.member, self.constraints = member, constraints
@@ -85,11 +86,12 @@ class ConstraintMaker:
             location: self.ids(term.words, term.raw, location) for location, term in rendered.items()
         }
 
-    def of(
+    def for_line(
         self, line: str, location: str, required: Phrases = (), avoided: Phrases = (), most: int | None = None
     ) -> LineConstraints:
-        """The constraints of a line, including those for this line alone. Unmet if one of them cannot be met,
-        or if they require more than `most` units."""
+        """Make the constraints of a line. `location`: how messages name it; `required`, `avoided`: phrases
+        for this line alone; `most`: maximum number of units that may be required. Unmet if they require more,
+        or if one of them cannot be met and `unmet` is `error`; otherwise a warning."""
         check_lines(avoided, "phrases")
         wanted = self.required(required, location)
         words = self.source_words(self.member.source.tagged(line)[1])
@@ -111,8 +113,8 @@ class ConstraintMaker:
         return LineConstraints(tuple(constraints), location, self.strict)
 
     def required(self, phrases: Phrases, location: str) -> list[list[int]]:
-        """Ids of the units of required phrases; empty for a phrase that is left out. Unmet for one that
-        cannot be required."""
+        """Ids of the units of each required phrase; empty for a phrase that is left out. Unmet for one that
+        cannot be required, if `unmet` is `error`."""
         check_lines(phrases, "phrases")
         return [self.ids(self.units(phrase), phrase, location) for phrase in phrases if phrase.strip()]
 
@@ -121,15 +123,16 @@ class ConstraintMaker:
         """Whether single lines have constraints."""
         return bool(self.constraints.required or self.constraints.avoided)
 
-    def of_lines(self, lines: Sequence[str]) -> list[LineConstraints]:
-        """The constraints of all lines. ConfigError if there are constraints for another number of lines."""
+    def for_lines(self, lines: Sequence[str]) -> list[LineConstraints]:
+        """Make the constraints of all lines. ConfigError if there are constraints for another number of
+        lines, Unmet as from `for_line`."""
         rows = self.constraints.required, self.constraints.avoided
         for name, lists in zip(("required", "avoided"), rows, strict=True):
             if lists and len(lists) != len(lines):
                 raise ConfigError(f"{name}: {len(lists)} lists of phrases, but {len(lines)} lines")
         required, avoided = (lists or [()] * len(lines) for lists in rows)
         return [
-            self.of(line, f"line {number}", wanted, unwanted)
+            self.for_line(line, f"line {number}", wanted, unwanted)
             for number, (line, wanted, unwanted) in enumerate(zip(lines, required, avoided, strict=True), 1)
         ]
 
@@ -142,12 +145,12 @@ class ConstraintMaker:
         return spelling.words(" ".join(words)) if source.raw else words
 
     def units(self, phrase: str) -> list[str]:
-        """Split a phrase into units, as inside a translation."""
+        """Split a target phrase into units, as it would be split inside a translation."""
         target = self.member.target
         return target.cut_phrase(target.phrase(phrase), self.member.target_words.ids)
 
     def ids(self, units: list[str], phrase: str, location: str) -> list[int]:
-        """Ids of a required phrase; empty if the phrase is left out because the model lacks a unit."""
+        """Ids of the units of a required phrase. If the model lacks a unit, complains and returns []."""
         ids = self.member.target_words.encode(units)
         if UNK in ids:
             missing = units[ids.index(UNK)]
@@ -157,7 +160,7 @@ class ConstraintMaker:
         return ids
 
     def is_avoided(self, ids: Sequence[int], avoid: ForbiddenPhrases | None, location: str) -> bool:
-        """Whether a required phrase contains a forbidden one; complains if it does."""
+        """Whether a required phrase, given as ids, contains a forbidden one; complains if it does."""
         if avoid is None or not avoid.contains_phrase(ids):
             return False
         units = self.member.target_words.decode(ids)
@@ -180,12 +183,12 @@ class ConstraintMaker:
         return list(spellings)
 
     def complain(self, problem: str, remedy: str) -> None:
-        """Raise Unmet if constraints must be met, else warn."""
+        """Raise Unmet if `unmet` is `error`, otherwise log a warning."""
         complain(problem, remedy, self.strict)
 
 
 def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
-    """Rows of a term file, or of a dictionary of terms."""
+    """Yield (name in messages, term, translation) of each term in a file or a dictionary."""
     if isinstance(terms, str):
         return glossary.read_rows(terms)
     return ((f"terms, {shown(term)}", term, translation) for term, translation in terms.items())

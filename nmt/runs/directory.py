@@ -1,9 +1,9 @@
-"""The files of a run: their names are here and nowhere else, and how they are written, checked and removed.
+"""The files of a run: their names, and how they are written, checked and removed.
 
     version                  `nmt-run 2`; other formats are refused
     config.yaml              the resolved configuration
     source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
-    ...                      what kinds of models have beside weights: RUN_FILES
+    ...                      other files that some kinds of models need: RUN_FILES
     inputs.json              stamps of the training and development files when the run was started
     checkpoints.json         which weights are `best` and `last`
     step-N.pt                weights of step N (torch, loadable with weights_only=True)
@@ -14,7 +14,8 @@
     data/ tensorboard/       the binarized corpus, with a manifest of its own (data/links: links); curves
     .lock                    who is training here
 
-New files are written in `new.part/` and renamed together: what training.pt names is always there, whole.
+New files are written in `new.part/` and renamed together, so that the weights that training.pt names are
+always complete.
 """
 
 import json
@@ -44,8 +45,8 @@ TRAIN_LOG, DEV_LOG, BACK_ENDS = "train.tsv", "dev.tsv", "matmul.tsv"
 DATA, CURVES, UNFINISHED = "data", "tensorboard", "new.part"
 LINKS = "links"  # the folder below DATA with the links of guided alignment
 SIDES = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "spm", "truecase")]
-RUN_FILES: Registry[object] = Registry("run file", {})  # files that kinds of models have beside their weights
-TEXTS = (CONFIG, *SIDES, *RUN_FILES)  # what a model needs besides its weights
+RUN_FILES: Registry[object] = Registry("run file", {})  # files that some kinds of models have besides weights
+TEXTS = (CONFIG, *SIDES, *RUN_FILES)  # files that a model needs besides its weights
 LAST = (INPUTS, STATE, INDEX, VERSION_FILE)  # these are renamed after all others, in this order
 WEIGHTS = re.compile(r"step-([0-9]{1,18})\.pt")
 CORPUS = re.compile(
@@ -57,18 +58,20 @@ Result = TypeVar("Result")
 
 
 def weights_path(directory: Path, step: int) -> Path:
-    """The file of the weights of a step."""
+    """Path of the weights after `step` updates."""
     return directory / f"step-{step}.pt"
 
 
 def result_files(directory: Path, step: int) -> list[Path]:
-    """The files that results depend on, with the weights of one update."""
+    """Paths of the files that results depend on: configuration, text files, and the weights after `step`
+    updates."""
     texts = sorted(directory / name for name in TEXTS if name != CONFIG and (directory / name).exists())
     return [directory / CONFIG, *texts, weights_path(directory, step)]
 
 
 def model_files(path: Path) -> list[Path]:
-    """Files of a model: the file itself, or those of a run directory that no command changes."""
+    """Paths of the files of a model: the path itself if it is a file; of a folder, the files in its manifest,
+    or without a manifest all files but locks and records of back ends."""
     if path.is_file():
         return [path]
     listed = manifest.read(path)
@@ -96,7 +99,7 @@ def is_exported(path: str | Path) -> bool:
 
 
 def is_trained(path: str | Path) -> bool:
-    """Whether a path is a run of nmt-train, to be computed by torch."""
+    """Whether a path is a run of nmt-train that has not been exported, so that torch computes it."""
     return exists(Path(path)) and not is_exported(path)
 
 
@@ -206,8 +209,8 @@ def back_ends_file(run: str | Path) -> Path | None:
 
 
 def find_step(directory: Path, which: str) -> int:
-    """Convert `best`, `last` or a number of updates to the update whose weights to load. CheckpointError if
-    there are none."""
+    """Convert `which` (best, last or a number of updates) to the number of updates whose weights to load.
+    CheckpointError if there are none."""
     try:
         step = numbers.count(which)
     except ValueError:
@@ -221,7 +224,8 @@ def find_step(directory: Path, which: str) -> int:
 
 
 def indexed_step(directory: Path, which: str) -> int:
-    """The step that the index gives for `best` or `last`."""
+    """The number of updates that the index gives for `best` or `last`. CheckpointError if nothing has been
+    saved yet, or the index is damaged."""
     path = directory / INDEX
     if not path.exists():
         raise CheckpointError(f"{directory}: no checkpoint yet; train it further")
@@ -241,8 +245,9 @@ def indexed_step(directory: Path, which: str) -> int:
 
 @contextmanager
 def writing(directory: Path, drop: tuple[str, ...] = ()) -> Iterator[Path]:
-    """A folder for new files of a run. At the end they are renamed together, and `drop` is removed; after an
-    error nothing has changed."""
+    """Yield a folder for new files of a run. At the end of the block they are moved to the run together, and
+    the files named in `drop` are removed; after an error nothing has changed. UserError if the disk is
+    full."""
     new = directory / UNFINISHED
     try:
         try:
@@ -261,17 +266,18 @@ def writing(directory: Path, drop: tuple[str, ...] = ()) -> Iterator[Path]:
 
 
 def write_version(new: Path) -> None:
-    """Write the format of a run."""
+    """Write the file `version` with the format of a run."""
     files.write_text(new / VERSION_FILE, [VERSION])
 
 
 def write_index(new: Path, best: int, last: int) -> None:
-    """Write which weights are `best` and `last`."""
+    """Write the index: the numbers of updates of the weights `best` and `last`."""
     files.write_text(new / INDEX, [json.dumps({"best": best, "last": last})])
 
 
 def copy_texts(directory: Path, new: Path) -> None:
-    """Copy every file that a model needs besides its weights, and write the format version."""
+    """Copy every file that a model needs besides its weights from a run to the folder `new`, and write the
+    format version. UserError if that fails."""
     for name in TEXTS:
         if (directory / name).exists():
             try:
@@ -306,12 +312,13 @@ def first_line(path: Path) -> str | None:
 
 
 # ---- removal -----------------------------------------------------------------------------------------------
-# Where a run may be made, and what is removed for it: nothing but the files of what is provably a run.
+# Which folders may become a run, and what --overwrite removes: only files of a folder that is provably a run.
 
 
 def check_folder(directory: Path, overwrite: bool) -> None:
-    """CheckpointError for a folder with the user's own files: one that is not a run, not empty, and not left
-    by a training job that was killed before it became a run."""
+    """Check that a new run may be created in a folder. CheckpointError for a folder with the user's own
+    files: one that is not a run, not empty, and not left by a training job that was killed before it became a
+    run. With `overwrite`, which removes a run, the folder must be empty or a run."""
     if overwrite:
         if not locks.is_empty(directory):
             prove_is_run(directory)

@@ -28,18 +28,20 @@ from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
 
 
 def export(run: Path, output: Path, which: str, quantization: str) -> str:
-    """Write the run of a directory as a new folder for CTranslate2, completely or not at all; returns the
-    name of the model. `quantization`: precision of the matrices, see QUANTIZATIONS. ConfigError for a model
-    that CTranslate2 cannot express, CheckpointError for a directory that is not a run."""
+    """Write a run as a new folder for CTranslate2, completely or not at all; returns the name of the model.
+    `run`: its directory; `which`: best, last or a number of updates; `quantization`: precision of the
+    matrices, see QUANTIZATIONS. ConfigError for a model that CTranslate2 cannot express, CheckpointError for
+    a directory that is not a run."""
     saved = checkpoint.load(run, which)
-    model = expressible(saved)
+    model = exportable_model(saved)
     with run_directory.writing(output) as new:
         write(saved, model, quantization, new)
     return saved.name
 
 
-def expressible(saved: SavedRun) -> Transformer:
-    """The model of a run. ConfigError for one that CTranslate2 cannot express."""
+def exportable_model(saved: SavedRun) -> Transformer:
+    """Return the model of a run. ConfigError unless it is a Transformer with a softmax, which alone
+    CTranslate2 can compute."""
     model = saved.model
     if type(model) is not Transformer:
         raise ConfigError(
@@ -54,7 +56,7 @@ def expressible(saved: SavedRun) -> Transformer:
 
 
 def write(saved: SavedRun, model: Transformer, quantization: str, new: Path) -> None:
-    """Write all files of the export of a run into a folder."""
+    """Write all files of an exported run, but the manifest, to the folder `new`. `model`: that of `saved`."""
     spec = transformer_spec(model)
     spec.register_source_vocabulary(saved.source_words.words)
     spec.register_target_vocabulary(saved.target_words.words)
@@ -89,7 +91,7 @@ def write(saved: SavedRun, model: Transformer, quantization: str, new: Path) -> 
 
 
 def text_settings(side: SideConfig) -> SideConfig:
-    """The settings of a side, without the files that only the training has read."""
+    """The settings of a side, without the paths of files that only training reads."""
     return replace(side, codes="", vocab_file="")
 
 
@@ -97,7 +99,7 @@ def text_settings(side: SideConfig) -> SideConfig:
 
 
 def transformer_spec(model: Transformer) -> specs.TransformerSpec:
-    """The weights of a model in the layout of CTranslate2."""
+    """Copy the weights of a model into the layout of CTranslate2."""
     source, target, (shown, heads) = model.encoder, model.decoder, model.shown
     encoder = specs.TransformerEncoderSpec(len(source.blocks), source.heads, pre_norm=source.norm is not None)
     decoder = specs.TransformerDecoderSpec(

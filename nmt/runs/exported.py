@@ -8,9 +8,9 @@ A folder of nmt-export has
     source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
     manifest.json            sizes and checksums of all files above
 
-CTranslate2's beam search is its own: see docs/translating.md for what is equal to that of torch. Its scores
-are natural log p, which rank hypotheses here as they do there. Where it renormalizes p, because a word is
-forbidden, log p is computed again.
+CTranslate2 has a beam search of its own; docs/translating.md says where its results equal those of torch. Its
+scores are natural log p, by which hypotheses are ranked as in nmt/search. If a word is forbidden, CTranslate2
+renormalizes p; then log p is computed again.
 """
 
 import math
@@ -44,13 +44,14 @@ FORMAT, SETTINGS = f"{run_directory.EXPORTED} 1", "export.json"
 QUANTIZATIONS = (
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16",
 )  # fmt: skip
-POSITIONS = 2048  # places that have position vectors in the exported model
-# A search ends when PATIENCE times the beam size have finished. The beam of nmt/search loses a place with
-# each hypothesis that ends, and so goes on longer: at 1 some of its translations are missed, at 1.6 none.
+POSITIONS = 2048  # number of positions that have vectors in the exported model
+# A search ends when PATIENCE times the beam size hypotheses have finished. The beam of nmt/search shrinks by
+# one with each finished hypothesis, and so searches longer: at 1 some of its translations were missed, at 1.6
+# none.
 PATIENCE = 1.6
-SCORED_TOKENS = 2048  # in a call that scores pairs
+SCORED_TOKENS = 2048  # tokens of a call that scores pairs
 BATCH = 8  # sentences in a call of CTranslate2, of similar length; int8 takes 6% longer for 16
-MOST_THREADS = 4  # unless more are asked for: a small model gains nothing from them
+MOST_THREADS = 4  # unless the user sets more; a small model gains nothing from more
 NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
 
 # ---- the folder --------------------------------------------------------------------------------------------
@@ -58,7 +59,7 @@ NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
 
 @dataclass
 class ExportSettings:
-    """The model and the text settings of an exported run, as its folder has them."""
+    """The content of export.json: the model and the text settings of an exported run."""
 
     name: str  # of the model in results
     step: int
@@ -105,7 +106,8 @@ class ExportedPair(LanguagePair):
 
 
 def load_pair(directory: Path) -> ExportedPair:
-    """Verify all files of a folder and load its text. CheckpointError for one that is damaged."""
+    """Verify all files of an exported run, and load its text pipelines, vocabularies and settings.
+    CheckpointError if it is damaged, or of another format."""
     path = directory / SETTINGS
     try:
         manifest.verify(directory, manifest.load(directory))
@@ -126,8 +128,9 @@ def load_pair(directory: Path) -> ExportedPair:
 
 
 def load_translator(directory: Path, device: str, threads: int) -> "Translator":
-    """Load the model of a folder into CTranslate2. ConfigError if it is not installed, or does not support
-    the device."""
+    """Load the model of an exported run into CTranslate2. `threads`: 0 for up to MOST_THREADS. ConfigError if
+    CTranslate2 is not installed or does not support the device, CheckpointError if it cannot read the
+    model."""
     try:
         import ctranslate2
     except ModuleNotFoundError as error:
@@ -151,7 +154,8 @@ def load_translator(directory: Path, device: str, threads: int) -> "Translator":
 
 @dataclass(frozen=True)
 class BoundedSource:
-    """A source with the length bounds of its translations, in units without the end symbol."""
+    """A source sentence, the bounds of the length of its translations, both inclusive and in units without
+    the end symbol, and the units that they must begin with."""
 
     source: Sequence[str]
     longest: int
@@ -169,8 +173,8 @@ class Candidate:
     """A hypothesis in units, without the end symbol."""
 
     units: Sequence[str]
-    log_prob: float
-    attention: Sequence[Sequence[float]]  # of each unit, over the source
+    log_prob: float  # natural logarithm, with the end symbol
+    attention: Sequence[Sequence[float]]  # weights over the source units, for each unit; may be empty
     complete: bool = True  # False: ended by the length limit
 
 
@@ -205,8 +209,9 @@ class Search:
         return [self.ranked(candidates) for candidates in results]
 
     def call(self, batch: Sequence[BoundedSource], masked: bool, alone: bool) -> list[list[Candidate]]:
-        """The candidates of each sentence; none of one that has to be searched again. `masked`: forbid what
-        no translation may have; `alone`: end hypotheses at the limit if no other has ended."""
+        """Search for translations of a batch. Returns the candidates of each sentence; none for a sentence
+        that must be searched again. `masked`: forbid words that no translation may contain; `alone`: accept
+        hypotheses cut at the limit if no other has ended."""
         config, limit = self.config, max(sentence.longest for sentence in batch)
         shortest, start = batch[0].group
         masked = masked or bool(shortest or start or config.no_repeat_ngram)
@@ -239,8 +244,8 @@ class Search:
     def candidates(
         self, result: "TranslationResult", sentence: BoundedSource, masked: bool, at_limit: bool, alone: bool
     ) -> list[Candidate]:
-        """The candidates of a sentence; none if it has to be searched again. `at_limit`: the search has gone
-        to the limit of this sentence, not beyond."""
+        """The candidates of a sentence; none if it must be searched again. `masked`, `alone`: as in `call`;
+        `at_limit`: the search was limited to the maximum length of this sentence, not to a longer one."""
         forbidden = {SPECIALS[BOS]} if self.config.allow_unknown else {SPECIALS[BOS], SPECIALS[UNK]}
         attention = result.attention or [()] * len(result.hypotheses)
         ended: list[Candidate] = []
@@ -258,7 +263,7 @@ class Search:
         return ended or (list(cut.values()) if alone else [])
 
     def rescore(self, batch: Sequence[BoundedSource], lists: Sequence[Sequence[Candidate]]) -> None:
-        """Compute log p of all candidates."""
+        """Compute log p of all candidates again, in place. `lists`: the candidates of each sentence."""
         rows = [
             (sentence.source, candidate)
             for sentence, candidates in zip(batch, lists, strict=True)
@@ -269,14 +274,15 @@ class Search:
             candidate.log_prob = math.fsum(values)
 
     def ranked(self, candidates: Sequence[Candidate]) -> list[FinishedHypothesis]:
-        """The best candidates as ids, best first."""
+        """Rank candidates by their normalized scores; returns at most as many as the beam size, best
+        first."""
         rank = length_normalizer(self.config.normalize)
         scores = [rank(candidate.log_prob, len(candidate.units) + 1) for candidate in candidates]
         order = sorted(range(len(candidates)), key=lambda index: -scores[index])[: self.config.beam_size]
         return [self.hypothesis(candidates[index], scores[index]) for index in order]
 
     def hypothesis(self, candidate: Candidate, score: float) -> FinishedHypothesis:
-        """Convert a candidate to ids."""
+        """Convert a candidate from units to ids. `score`: by which it is ranked."""
         ids, special = self.target_words.ids, {SPECIALS[BOS]: BOS, SPECIALS[UNK]: UNK}
         return FinishedHypothesis(
             words=[ids[unit] if unit in ids else special[unit] for unit in candidate.units],
@@ -301,7 +307,8 @@ def check_positions(sentences: Iterable[BoundedSource]) -> None:
 
 
 def batches(sentences: Sequence[BoundedSource], order: Sequence[int], size: int) -> Iterator[Sequence[int]]:
-    """Cut an order of sentences into calls: at most `size` sentences of one group."""
+    """Yield the indices of the sentences of each call: at most `size`, all of one group. `order`: indices of
+    the sentences to search, sorted by group."""
     for _, group in groupby(order, lambda index: sentences[index].group):
         indices = list(group)
         yield from (indices[start : start + size] for start in range(0, len(indices), size))
@@ -310,7 +317,8 @@ def batches(sentences: Sequence[BoundedSource], order: Sequence[int], size: int)
 def score(
     translator: "Translator", pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
 ) -> list[list[float]]:
-    """Natural log p of each unit of the targets and of their end symbols."""
+    """Natural log p of each unit of each target and of its end symbol. `pairs`: (source units, target
+    units)."""
     results = translator.score_batch(
         [source for source, _ in pairs],
         [target for _, target in pairs],
@@ -327,9 +335,10 @@ def score(
 def sample(
     translator: "Translator", source: Sequence[str], words: Vocab, config: SamplingConfig, number: int
 ) -> list[FinishedHypothesis]:
-    """Draw translations of sentence `number` of the whole input, the same as nmt/search/sampling.py would.
-    CTranslate2's own samples depend on earlier ones; so it only computes log p of the next unit, and the draw
-    is made here."""
+    """Draw translations of sentence `number` of the whole input, the same as nmt/search/sampling.py draws.
+    CTranslate2's own samples depend on earlier ones, so it only computes log p of the next unit, which is
+    then drawn here. `source`: units; `words`: the target vocabulary. DataError for a sentence that is too
+    long."""
     import numpy as np
 
     longest = max(1, math.ceil(config.max_length_factor * len(source)))
@@ -369,7 +378,7 @@ def sample(
 def next_log_probs(
     translator: "Translator", source: Sequence[str], prefixes: Sequence[Sequence[str]]
 ) -> "NDArray[np.float64]":
-    """Log p of every unit after each prefix, all of one length: (R, V)"""
+    """Natural log p of every next unit after each of R prefixes, which have the same length: (R, V)"""
     import numpy as np
 
     results = translator.translate_batch(
@@ -404,7 +413,8 @@ class ExportedRun(Run):
     def of(
         *directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0
     ) -> "ExportedRun":
-        """Load one exported run. ConfigError for another checkpoint than `best`."""
+        """Load one exported run. ConfigError for another checkpoint than `best`; other errors as from
+        `load_pair` and `load_translator`."""
         if which != "best":
             raise ConfigError(
                 f"{directories[0]}: has the exported weights only, not those of {which!r}; export that "

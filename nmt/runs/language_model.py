@@ -35,7 +35,7 @@ from nmt.runs import directory as run_directory
 
 @dataclass
 class LineScores:
-    """The scores of a line: natural log p of each unit and of the end of the line."""
+    """The scores of a line: log p of each of its units and of its end, natural logarithm."""
 
     units: list[str]
     log_probs: list[float]  # (units + 1,)
@@ -46,16 +46,16 @@ class LineScorer:
     """Interface of language models of any kind: their scores of lines of text."""
 
     name: str  # of the model, for results
-    vocab_size: int  # units that the model knows, the end symbol included; 0 where the file does not say
+    vocab_size: int  # number of units that the model knows, the end symbol included; 0 if unknown
 
     @property
     def carries(self) -> bool:
-        """Whether the state is carried over from line to line, even from call to call."""
+        """Whether the model carries its state from line to line, and from one call to the next."""
         return False
 
     @property
     def raw(self) -> bool:
-        """Whether it reads raw text; tokenized lines would then be scored wrongly."""
+        """Whether the model reads raw text, so that it would score tokenized lines wrongly."""
         return False
 
     def files(self) -> list[Path]:
@@ -67,17 +67,18 @@ class LineScorer:
         raise NotImplementedError
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
-        """log p of each line, unit by unit."""
+        """Score each line, unit by unit; see `LineScores`."""
         raise NotImplementedError
 
     def log_z(self, lines: Sequence[str]) -> list[float]:
-        """|log Z| of each distinct context of some lines, for a network trained with lm.normalizer; else
-        nothing."""
+        """Absolute value of log Z, natural logarithm, in each distinct context of the lines, for a network
+        trained with lm.normalizer; empty for other models."""
         return []
 
 
 class CountLineScorer(LineScorer):
-    """A count-based n-gram model; words are separated by blanks."""
+    """A count-based n-gram model from a file or folder; words are separated by blanks. DataError if it cannot
+    be read."""
 
     def __init__(self, path: str) -> None:
         self.model, self.path = count_models.load_count_model(path), Path(path)
@@ -129,12 +130,11 @@ WEIGHT_TOLERANCE = 1e-6  # by which the sum of weights may differ from 1
 
 @dataclass
 class MixtureModel:
-    """A model of a mixture: its path, the update of its checkpoint if it is a run, and the checksum of the
-    model with which the weights were learned."""
+    """A model of a mixture, as it was when the weights were learned."""
 
-    path: str  # absolute, or relative to where the command was started
-    step: int | None
-    sha256: str
+    path: str  # absolute, or relative to the working directory
+    step: int | None  # updates of its checkpoint; None for a model that is not a run
+    sha256: str  # see `fingerprint`
 
 
 @dataclass
@@ -142,9 +142,9 @@ class MixtureFile:
     """The content of a mixture file."""
 
     models: list[MixtureModel]
-    weights: list[list[float]]  # (B, M)
-    edges: list[int] = field(default_factory=list)  # (B - 1,)
-    contexts: str = ""  # path of the counts of contexts
+    weights: list[list[float]]  # (B, M): for each of B buckets the weights of M models
+    edges: list[int] = field(default_factory=list)  # (B - 1,) evidence at which buckets 1, 2 ... begin
+    contexts: str = ""  # path of the counts of contexts; empty with one bucket
 
 
 # ---- file of a mixture -------------------------------------------------------------------------------------
@@ -160,7 +160,8 @@ def is_mixture(path: str | Path) -> bool:
 
 
 def fingerprint(path: str | Path, step: int | None) -> str:
-    """SHA-256 of a model's file, or of the files of a run: it changes whenever the scores may."""
+    """SHA-256 of a model's file or, if `step` is given, of the files of a run with the weights after this
+    many updates: it changes whenever the scores may. DataError if a file cannot be read."""
     if step is None:
         return manifest.digest(trie_files.identity_file(path))
     digest = hashlib.sha256()
@@ -170,7 +171,7 @@ def fingerprint(path: str | Path, step: int | None) -> str:
 
 
 def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
-    """Write a mixture file; the file of its contexts must exist already."""
+    """Write a mixture file, with paths relative to it; the file of its contexts must exist already."""
     folder = os.path.dirname(os.path.abspath(path))
 
     def relative_path(part: str) -> str:
@@ -241,7 +242,8 @@ def check_mixture(mixture: MixtureFile) -> None:
 
 
 def check_unchanged(path: str | Path, part: str, sha256: str, step: int | None) -> None:
-    """DataError for a part that is missing or that has changed."""
+    """DataError for a file or run `part`, named in the mixture `path`, that is missing or has changed.
+    `step`: as in `fingerprint`."""
     target = run_directory.weights_path(Path(part), step) if step is not None else Path(part)
     if not target.exists():
         raise DataError(f"{path}: names {part}, but there is no {target}; paths are relative to the file")
@@ -265,7 +267,9 @@ class MixtureScorer(LineScorer):
         edges: Sequence[int] = (),
         histories: Histories | None = None,
     ) -> None:
-        """`weights` (B, M); with more than one bucket also `edges` (B - 1,) and `histories`."""
+        """`name`: of the mixture, for results; `members`: the M models; `weights` (B, M): of the models in
+        each bucket of contexts. With more than one bucket also `edges` (B - 1,), see `MixtureFile`, and
+        `histories`, which count the contexts."""
         self.name, self.members, self.weights = name, members, weights
         self.edges, self.histories = list(edges), histories
         self.vocab_size = max(member.vocab_size for member in members)
@@ -282,7 +286,7 @@ class MixtureScorer(LineScorer):
         return any(member.raw for member in self.members)
 
     def files(self) -> list[Path]:
-        """Files of the models; weights and contexts are in the file of the mixture."""
+        """The files of all models, without the mixture file itself and its contexts."""
         return [path for member in self.members for path in member.files()]
 
     def units(self, lines: Sequence[str]) -> list[list[str]]:
@@ -301,7 +305,8 @@ class MixtureScorer(LineScorer):
         return scores
 
     def parts(self, lines: Sequence[str]) -> Iterator["LineParts"]:
-        """Yield the scores of each line by model, from which weights are learned."""
+        """Yield the scores of each line by model, from which weights are learned. DataError as from
+        `score`."""
         for units, scored in self.score_by_model(lines):
             log_probs, in_vocabulary = join_scores(scored)
             alone = np.array([line.log_probs for line in scored]).T
@@ -317,7 +322,8 @@ class MixtureScorer(LineScorer):
             yield self.common_units(line, scored), scored
 
     def common_units(self, line: str, scored: Sequence[LineScores]) -> list[str]:
-        """The units of a line. DataError if the models split it differently."""
+        """Return the units of a line, given its scores by every model. DataError if the models split it
+        differently."""
         first = scored[0].units
         for member, scores in zip(self.members, scored, strict=True):
             if scores.units != first:
@@ -328,18 +334,18 @@ class MixtureScorer(LineScorer):
         return first
 
     def buckets(self, units: Sequence[str]) -> Ints:
-        """The bucket of the context of each unit and of the end: (units + 1,)"""
+        """Index of the bucket of the context of each unit and of the end of the line: (units + 1,)"""
         assert self.histories is not None
         return interpolation.bucket_of(self.histories.evidence(units), self.edges)
 
 
 @dataclass
 class LineParts:
-    """A line as each of M models reads it: log p of each unit and of the end."""
+    """A line as each of M models scores it: natural log p of each unit and of the end of the line."""
 
     units: list[str]
-    log_probs: Floats  # (units + 1, M) as a part of the mixture, see `join_scores`
-    alone: Floats  # (units + 1, M) on its own
+    log_probs: Floats  # (units + 1, M) as parts of the mixture: -inf where only other models know the word
+    alone: Floats  # (units + 1, M) of each model on its own
     in_vocabulary: NDArray[np.bool_]  # (units + 1,) whether some model knows the unit
 
 
@@ -367,12 +373,12 @@ def load_language_model(
     backoff: str = "",
     tokenized: bool = False,
 ) -> LineScorer:
-    """A language model from a run directory, an ARPA file (.gz too), a KenLM binary or a mixture of them that
-    nmt-interpolate made.
+    """Load a language model: a run directory, an ARPA file (.gz too), a KenLM binary, or a mixture of them
+    that nmt-interpolate has written.
 
-    `which`: the checkpoint of a run: best, last or the number of an update. `normalized`: take a network's
-    log Z as 0. `backoff`: an ARPA file that shares a network's p(UNK) among the words it does not know.
-    `tokenized`: lines will be tokenized like the model's training text.
+    `which`: the checkpoint of a run: best, last or a number of updates. `device`: of a network: cpu, cuda:N
+    or auto. `normalized`: take a network's log Z as 0. `backoff`: an ARPA file that shares a network's p(UNK)
+    among the words it does not know. `tokenized`: lines will be tokenized like the model's training text.
 
     ConfigError, DataError or CheckpointError, in one line, for what is not a language model. Torch computes
     as it does in nmt-score: with the matrix back end of the run.
@@ -390,7 +396,7 @@ def load_language_model(
 
 
 def is_network(path: str | Path) -> bool:
-    """Whether a path is a folder, but not of an n-gram model: a run."""
+    """Whether a path is a folder other than that of an n-gram model, that is, a run directory."""
     return Path(path).is_dir() and not mapped.is_mapped(path)
 
 
@@ -409,8 +415,8 @@ def line_scorer(
     backoff: str = "",
     tokenized: bool = False,
 ) -> LineScorer:
-    """Load a language model without setting up torch, for commands that have done so. Arguments as in
-    `load_language_model`."""
+    """Load a language model without setting up torch, for commands that have done so. Arguments and errors as
+    in `load_language_model`."""
     if is_network(path):
         load = cast(Callable[..., LineScorer], NETWORK.load())
         return load(path, which, device, normalized, backoff, tokenized)

@@ -97,7 +97,7 @@ class NeuralLineScorer(LineScorer):
 def load_line_scorer(
     path: str | Path, which: str, device: str, normalized: bool, backoff: str, tokenized: bool
 ) -> NeuralLineScorer:
-    """Load the language model of a run directory; arguments as in `load_language_model`."""
+    """Load the language model of a run directory; arguments and errors as in `load_language_model`."""
     run = checkpoint.load_lm(path, which, device)
     return NeuralLineScorer(run.for_text(tokenized), normalized, backoff)
 
@@ -110,11 +110,11 @@ def sample_lines(
     temperature: float = 1.0,
     boundaries: str | None = None,
 ) -> Iterator[str]:
-    """Lines drawn from a run, each cut off after `max_length` units; the same seed gives the same lines.
+    """Yield `count` lines drawn from a language model, each cut off after `max_length` units; the same seed
+    gives the same lines. `temperature`: divides log p before normalization.
 
-    `boundaries`: a mark to write between tokens, for models whose tokens consist of several units;
-    ConfigError for other models.
-    """
+    `boundaries`: a mark to write between tokens, for models whose tokens consist of several units.
+    ConfigError for other models, and for models that cannot be sampled."""
     model = run.model
     lines = model.sample(count, max_length, seed, temperature)
     if lines is not None:

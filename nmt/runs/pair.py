@@ -1,5 +1,5 @@
-"""What all trained models have in common, whether torch or CTranslate2 runs them: their names, text pipelines
-and vocabularies. Torch is not imported."""
+"""What all trained models have, whether torch or CTranslate2 computes them: names, files, text pipelines and
+vocabularies. Torch is not imported."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from nmt.text.vocab import Vocab
 
 
 class SavedModel:
-    """A model with the weights of one update of a run."""
+    """A trained model with the weights that a run had after one of its updates."""
 
     directory: Path  # of the run
     step: int  # the weights are those after this many updates
@@ -24,12 +24,12 @@ class SavedModel:
         return f"{self.directory.name}@{self.step}"
 
     def files(self) -> list[Path]:
-        """The files that results depend on."""
+        """Paths of the files that results depend on."""
         return run_directory.result_files(self.directory, self.step)
 
 
 class LanguagePair(SavedModel):
-    """A model of two languages with its text pipelines and vocabularies. Each kind is a dataclass."""
+    """A model of two languages with its text pipelines and vocabularies. Subclasses are dataclasses."""
 
     source: TextPipeline
     target: TextPipeline
@@ -59,11 +59,11 @@ class LanguagePair(SavedModel):
         return cast(Self, replace(cast(Any, self), **sides))
 
     def source_ids(self, line: str) -> list[int]:
-        """The ids of a source line."""
+        """Convert a source line to ids, without the end symbol."""
         return self.source_words.encode(self.source.units(line))
 
     def target_ids(self, line: str) -> list[int]:
-        """The ids of a target line."""
+        """Convert a target line to ids, without the end symbol."""
         return self.target_words.encode(self.target.units(line))
 
 
@@ -79,8 +79,9 @@ def describe(pair: LanguagePair, kind: str, size: str) -> str:
 def load_text(
     directory: Path, side: str, config: SideConfig, tags: Sequence[str], shared_vocabulary: bool
 ) -> tuple[TextPipeline, Vocab]:
-    """The text pipeline and the vocabulary of one side, with the tags that it has. CheckpointError when a
-    file is missing or damaged."""
+    """Load the text pipeline and the vocabulary of a side, source or target. `tags`: tokens that a source
+    sentence may begin with; they are added to the vocabulary. CheckpointError if a file is missing or
+    damaged."""
     try:
         pipeline, vocab = TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
     except DataError as error:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints
 
 # ---- translation -------------------------------------------------------------------------------------------
-# Translations that a beam search or sampling found, as words.
+# Translations from beam search or sampling, as words.
 
 
 @dataclass
@@ -51,8 +51,8 @@ class BeamTranslation:
 
     words: list[str]
     log_prob: float  # natural logarithm, the end symbol included
-    score: float  # what hypotheses are ranked by
-    # source word, target word, from 0; with attention only
+    score: float  # the score by which hypotheses are ranked
+    # (source word, target word), from 0; empty for a model without attention
     alignment: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -62,7 +62,8 @@ def empty_candidate() -> FinishedHypothesis:
 
 
 def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:
-    """Join the translations of the parts of a line. The result has no alignment."""
+    """Join the translations of the parts of a line; their log p and scores are added. The result of several
+    parts has no alignment."""
     if len(parts) == 1:
         return parts[0]
     return BeamTranslation(
@@ -82,8 +83,8 @@ GIANT_WORD = 4
 
 
 class LineLengths:
-    """Measures lines of one side of the runs, in units. With several runs, the one that splits a line into
-    the most units counts."""
+    """Measures lines of one side of one or several runs, in units. Of several runs, the one that splits a
+    line into the most units counts."""
 
     def __init__(self, pipelines: Sequence[TextPipeline], max_length: int) -> None:
         """`max_length`: the longest sentence seen in training, in units."""
@@ -91,22 +92,26 @@ class LineLengths:
         self.tokenized = pipelines[0].tokenized
 
     def limit(self, words: int | None = None, name: str = "", first: int = 0) -> LineLimit:
-        """The maximum length of a line: `words`, by default 250, or what training allowed if that is more."""
+        """Make the limit on the length of lines: `words` units, or if None 250 or the maximum length in
+        training, whichever is more. `name`, `first`: the file and the number of lines before these, for
+        messages."""
         return LineLimit(words=words or max(MAX_LINE_WORDS, self.max_length), name=name, first=first)
 
-    def of(self, line: str, limit: LineLimit) -> int:
-        """Number of units of a line; 0 if it is certainly short enough."""
+    def count_units(self, line: str, limit: LineLimit) -> int:
+        """Number of units of a line; 0 if it has no more characters than the limit has units."""
         if len(line) <= limit.words:
             return 0
         return sum(map(self.sizes(limit), self.pieces(line)))
 
     def refuse(self, lines: Iterable[str], limit: LineLimit, what: str) -> None:
-        """DataError for the first line that is too long. `what`: what it is too long for, for the message."""
-        limit.refuse((self.of(line, limit) for line in lines), what)
+        """DataError for the first line that is too long. `what`: what cannot be computed for it, for the
+        message."""
+        limit.refuse((self.count_units(line, limit) for line in lines), what)
 
     def parts(self, line: str, limit: LineLimit) -> list[str]:
-        """Cut a line into parts that are short enough, each with the line's tag."""
-        if self.of(line, limit) <= limit.words:
+        """Cut a line into parts of at most the limit's number of units, each with the line's tag; returns
+        [line] if it is short enough."""
+        if self.count_units(line, limit) <= limit.words:
             return [line]
         tag, line = self.pipelines[0].tagged(line)
         pieces = sentences.line_parts(self.pieces(line), limit.words, self.sizes(limit))
@@ -118,8 +123,8 @@ class LineLengths:
         return files.split_words(line) if self.tokenized else sentences.raw_pieces(line)
 
     def sizes(self, limit: LineLimit) -> Callable[[str], int]:
-        """Returns a function that counts the units of a word, or its characters if it is too long to be
-        split."""
+        """Make a function that counts the units of a word, or its characters if it is too long to be
+        segmented."""
         cutting = any(pipeline.subwords or pipeline.characters for pipeline in self.pipelines)
 
         @cache
@@ -141,14 +146,14 @@ SCORED = "a score of the whole sentence"
 
 @dataclass(frozen=True)
 class TranslationRequest:
-    """Lines to search together, with the requirements on the translation of each. TypeError for a str instead
-    of a list of lines."""
+    """Lines to search together, and requirements on the translation of each. TypeError for a str instead of a
+    list of lines."""
 
     lines: Sequence[str]
     prefixes: Sequence[str] = ()  # the text that each translation has to begin with
     constraints: "Sequence[LineConstraints]" = ()  # on each translation, made by a ConstraintMaker
     limit: LineLimit | None = None  # how long lines may be, and what messages call them; None: as for the run
-    attention: bool = True  # whether alignments are asked for; without, an engine may save the work
+    attention: bool = True  # whether alignments are needed; otherwise an engine may skip them
 
     def __post_init__(self) -> None:
         check_lines(self.lines)
@@ -172,8 +177,8 @@ TORCH, CTRANSLATE2 = LazyPart("nmt.runs.torch_run:TorchRun"), LazyPart("nmt.runs
 
 
 def engine_of(directories: Sequence[str | Path]) -> RunLoader:
-    """The engine that computes these runs. Torch's for a path without a run, since it reports what is wrong
-    with it. ConfigError for several runs of which one is exported."""
+    """Choose the engine that computes these runs; torch for a path without a run, since it reports what is
+    wrong with it. ConfigError for several runs of which one is exported."""
     exported = [path for path in directories if run_directory.is_exported(path)]
     if exported and len(directories) > 1:
         raise ConfigError(
@@ -189,13 +194,13 @@ class Run(ABC):
     Lines are raw text, in and out; `for_text(tokenized=True)` gives the run for tokenized lines."""
 
     members: Sequence[LanguagePair]
-    unknown: Lexicon | None = None  # as for `replacing_unknown`
+    unknown: Lexicon | None = None  # translations of unknown words, see `replacing_unknown`
 
     @staticmethod
     def load(*directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0) -> "Run":
-        """Read runs from their directories. `which`: best, last or an update; `device`: cpu, cuda:N or auto;
-        `threads`: of an exported run, 0: up to four. CheckpointError says in one line what is wrong with a
-        directory.
+        """Load runs from their directories. `which`: best, last or a number of updates; `device`: cpu, cuda:N
+        or auto; `threads`: of an exported run, 0 for up to four. CheckpointError says in one line what is
+        wrong with a directory.
 
         Torch computes as it does in nmt-translate: with the matrix back end of the (first) run.
 
@@ -209,7 +214,8 @@ class Run(ABC):
 
     @staticmethod
     def of(*directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0) -> "Run":
-        """Load runs without setting up torch, for commands that have done so. Arguments as in `load`."""
+        """Load runs without setting up torch, for commands that have done so. Arguments and errors as in
+        `load`."""
         return engine_of(directories).of(*directories, which=which, device=device, threads=threads)
 
     # ---- what an engine computes ---------------------------------------------------------------------------
@@ -237,15 +243,18 @@ class Run(ABC):
         constraints: "Sequence[LineConstraints] | None",
         attention: bool,
     ) -> list[list[FinishedHypothesis]]:
-        """The finished hypotheses of each reading, best first. `attention`: as in the request."""
+        """Search for translations of each line in the form that `read` returns; the finished hypotheses of
+        each, best first. `prefixes`: ids that they must begin with; `constraints`: one for each line;
+        `attention`: whether alignments are needed."""
 
     @abstractmethod
     def draw(self, reading: "Source", config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
-        """Sample translations of line `number` of the whole input from the model's distribution."""
+        """Sample translations of a line, as `read` returns it, from the model's distribution. `number`: its
+        index in the whole input, which with the seed determines the samples."""
 
     @abstractmethod
     def unit_scores(self, pairs: Sequence[tuple[str, ...]]) -> list[list[float]]:
-        """Natural log p of each unit of the second text of a pair and of its end symbol."""
+        """Natural log p of each unit of the target and of its end symbol, for each pair (source, target)."""
 
     @abstractmethod
     def maker(
@@ -275,7 +284,7 @@ class Run(ABC):
         return " + ".join(member.name for member in self.members)
 
     def files(self) -> list[Path]:
-        """The files that results depend on."""
+        """Paths of the files that results depend on."""
         return [path for member in self.members for path in member.files()]
 
     @property
@@ -324,7 +333,7 @@ class Run(ABC):
         return self.view(self.members, lexicon)
 
     def target_ids(self, line: str) -> list[int]:
-        """The ids of a target line."""
+        """Convert a target line to ids, without the end symbol."""
         return self.members[0].target_ids(line)
 
     def search(self, request: TranslationRequest, config: BeamConfig) -> list[list[FinishedHypothesis]]:
@@ -366,7 +375,8 @@ class Run(ABC):
         return results
 
     def translation(self, line: str, candidate: FinishedHypothesis) -> BeamTranslation:
-        """Convert a candidate from token ids to words, with their alignment to the source."""
+        """Convert a candidate for a source line from ids to words, align them to the source words by
+        attention, and replace unknown words if the run has a lexicon for them."""
         member, unknown = self.members[0], self.unknown
         units = member.target_words.decode(candidate.words)
         words_of = member.target.word_numbers(units)
@@ -404,15 +414,15 @@ class Run(ABC):
         DataError for a line that is too long.
 
         >>> run = Run.load("runs/en-fr")
-        >>> [found] = run.n_best(["A boy does not follow the man."], beam_size=5)
-        >>> found[0].words
+        >>> [candidates] = run.n_best(["A boy does not follow the man."], beam_size=5)
+        >>> candidates[0].words
         ['un', 'garçon', 'ne', 'suit', 'pas', "l'", 'homme', '.']
-        >>> found[0].score >= found[1].score
+        >>> candidates[0].score >= candidates[1].score
         True
         """
         check_lines(lines)
         request = TranslationRequest(
-            lines, constraints=self.maker(constraints).of_lines(lines) if constraints else ()
+            lines, constraints=self.maker(constraints).for_lines(lines) if constraints else ()
         )
         translations = self.search(request, changed(config or BeamConfig(), settings))
         return [
@@ -427,15 +437,16 @@ class Run(ABC):
         limit: LineLimit | None = None,
         constraints: "ConstraintMaker | None" = None,
     ) -> list[BeamTranslation]:
-        """The best translation of each line. Lines that are too long are translated in parts, and have no
-        alignment. All lines must have the same constraints."""
+        """The best translation of each line. Lines that are longer than `limit` are translated in parts, and
+        have no alignment. `constraints`: makes those of each line, without phrases for single lines.
+        DataError if they cannot be met."""
         check_lines(lines)
         limit = limit or self.source_lengths.limit()
         cut = [self.source_lengths.parts(line, limit) for line in lines]
         located = [(part, limit.location(index)) for index, parts in enumerate(cut) for part in parts]
         request = TranslationRequest(
             [part for part, _ in located],
-            constraints=[constraints.of(part, name) for part, name in located] if constraints else (),
+            constraints=[constraints.for_line(part, name) for part, name in located] if constraints else (),
             limit=LineLimit(sys.maxsize),
             attention=self.unknown is not None,
         )
@@ -474,7 +485,7 @@ class Run(ABC):
         split = self.split(lines) if split_sentences else sentences.whole_lines(lines)
         limit = replace(self.source_lengths.limit(max_line_words), numbers=split.numbers)
         if maker and maker.by_line:
-            request = TranslationRequest(lines, constraints=maker.of_lines(lines), limit=limit)
+            request = TranslationRequest(lines, constraints=maker.for_lines(lines), limit=limit)
             best = self.search(request, config)
             results = [self.translation(line, row[0]) for line, row in zip(lines, best, strict=True)]
         else:
@@ -493,8 +504,8 @@ class Run(ABC):
     def word_scores(
         self, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None
     ) -> list[list[float]]:
-        """Natural log p of each unit of the second text of a pair and of its end symbol. DataError for a pair
-        that is too long."""
+        """Natural log p of each unit of the target and of its end symbol, for each pair (source, target).
+        DataError for a pair that is longer than `limit`, TypeError for a str instead of a list of pairs."""
         check_pairs(pairs)
         limit = limit or self.source_lengths.limit()
         for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
@@ -502,8 +513,8 @@ class Run(ABC):
         return self.unit_scores(pairs)
 
     def score(self, pairs: Sequence[tuple[str, ...]]) -> list[float]:
-        """Natural log p(second text | first text) of each pair, the end symbol included. DataError for a pair
-        that is too long.
+        """Natural log p(target | source) of each pair (source, target), the end symbol included. DataError
+        for a pair that is too long.
 
         >>> run = Run.load("runs/en-fr")
         >>> source = "A boy does not follow the man."

@@ -25,7 +25,7 @@ Config = TypeVar("Config")
 
 
 def read_yaml(directory: Path) -> Section:
-    """The sections of a run's config.yaml. CheckpointError when it is damaged."""
+    """Read the sections of a run's config.yaml. CheckpointError if it is missing or damaged."""
     path = directory / CONFIG
     try:
         with manifest.open_verified(directory, CONFIG, manifest.load(directory)) as stream:
@@ -38,7 +38,7 @@ def read_yaml(directory: Path) -> Section:
 
 
 def parse_yaml(text: str, path: Path) -> Section:
-    """The sections of a configuration. CheckpointError, with its `path`, when it is damaged."""
+    """Parse the sections of a configuration. CheckpointError, which names `path`, if it is damaged."""
     try:
         content = OmegaConf.to_container(yaml_text.parse(text), resolve=True)
         if not isinstance(content, dict):
@@ -49,7 +49,8 @@ def parse_yaml(text: str, path: Path) -> Section:
 
 
 def data_settings(sections: Section, path: Path) -> DataConfig:
-    """The section `data` of a configuration. CheckpointError, with its `path`, when it is damaged."""
+    """Convert the section `data` of a configuration. CheckpointError, which names `path`, if it is missing or
+    damaged."""
     try:
         data = fill_dataclass(DataConfig, sections["data"])
         settings.check(data, "data.")
@@ -64,20 +65,21 @@ def damaged(path: Path, error: Exception) -> CheckpointError:
 
 
 def read_data(directory: Path) -> DataConfig:
-    """Verify the files of a run, and read the section `data` of its configuration. CheckpointError says what
-    is wrong with it."""
+    """Verify the files of a run, and read the section `data` of its configuration. CheckpointError if it is
+    not a run, or damaged."""
     run_directory.check_version(directory)
     run_directory.verify(directory)
     return data_settings(read_yaml(directory), directory / CONFIG)
 
 
 def fill_dataclass(kind: type[Config], content: object) -> Config:
-    """A dataclass from the keys and values of a section."""
+    """Fill a dataclass with the keys and values of a section. OmegaConfBaseException for an unknown key or a
+    value of the wrong type."""
     return cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), content)))
 
 
 def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipeline, Vocab]:
-    """The text pipeline and the vocabulary of one side, with the tags that it has. CheckpointError when a
+    """Load the text pipeline and the vocabulary of a side, source or target, of a run. CheckpointError if a
     file is missing or damaged."""
     config = data.source if side == "source" else data.target
     wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)

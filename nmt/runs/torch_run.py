@@ -23,13 +23,13 @@ from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log
 from nmt.text.glossary import Lexicon, shortlist
 
 # ---- shortlists --------------------------------------------------------------------------------------------
-# Short-lists of the target words of a run, sentence by sentence.
+# The target words that a search may use, chosen for each sentence.
 
 
 @dataclass
 class RunShortlist:
-    """Ids of the target words that may translate a sentence of source ids; always includes UNK, BOS and
-    EOS."""
+    """Function from the source ids of a sentence to the ids of the target words that may translate it; these
+    always include UNK, BOS and EOS. `frequent`: number of most frequent words that are always included."""
 
     member: SavedRun
     lexicon: Lexicon
@@ -44,7 +44,8 @@ class RunShortlist:
 
 
 def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int) -> list[StepModel[Any]]:
-    """Restrict the models of runs to their short-lists. ConfigError for models that do not support this."""
+    """Restrict the models of runs to words of a lexicon and the `frequent` most frequent words. ConfigError
+    for a model that does not support this."""
     models: list[StepModel[Any]] = []
     for member in members:
         if not isinstance(member.model, Layered):
@@ -56,11 +57,11 @@ def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int
 # ---- run ---------------------------------------------------------------------------------------------------
 
 
-Steps = StepModel[Any]  # a model, or several, as search sees it: the state is its own
+Steps = StepModel[Any]  # a model or an ensemble; the type of its state does not matter here
 
 
-def as_one(models: Sequence[Steps]) -> Steps:
-    """The only model, or an ensemble of several."""
+def combine_models(models: Sequence[Steps]) -> Steps:
+    """Return the only model, or an ensemble of several."""
     return models[0] if len(models) == 1 else Ensemble(models)
 
 
@@ -82,13 +83,14 @@ class TorchRun(Run):
                     f"{member.directory}: its target vocabulary differs from that of {first.directory}; "
                     "the runs of an ensemble need the same one"
                 )
-        self.model: Steps = model or as_one([member.model for member in self.members])
+        self.model: Steps = model or combine_models([member.model for member in self.members])
 
     @staticmethod
     def of(
         *directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0
     ) -> "TorchRun":
-        """Load runs. `threads` is ignored: torch has its own setting."""
+        """Load runs. `threads` is ignored: torch has its own setting. CheckpointError as from
+        `checkpoint.load`, ConfigError for different target vocabularies."""
         return TorchRun([checkpoint.load(directory, which, device) for directory in directories])
 
     @staticmethod
@@ -100,7 +102,9 @@ class TorchRun(Run):
         return type(self)(cast(Sequence[SavedRun], members), self.model, unknown)
 
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "TorchRun":
-        return TorchRun(self.members, as_one(restrict_models(self.members, lexicon, frequent)), self.unknown)
+        return TorchRun(
+            self.members, combine_models(restrict_models(self.members, lexicon, frequent)), self.unknown
+        )
 
     @property
     def attends(self) -> bool:
@@ -113,7 +117,8 @@ class TorchRun(Run):
         return ids[0] if len(ids) == 1 else Reading(ids)
 
     def fitted(self, config: BeamConfig) -> BeamConfig:
-        """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
+        """Set the number of live hypotheses to one that suits the size of the vocabulary, unless it is
+        set."""
         return config.fitted(len(self.members[0].target_words))
 
     def search_readings(

@@ -192,7 +192,7 @@ class RunSession:
             if maker is None:
                 return ()
             most = max(MIN_REQUIRED, MAX_REQUIRED // self.beam_size(options))
-            return maker.of(line, "a line", most=most).constraints
+            return maker.for_line(line, "a line", most=most).constraints
         except Unmet as error:
             raise DataError(f"{error.problem}; {error.remedy}") from error
 

@@ -26,7 +26,7 @@ from nmt.io import files
 from nmt.runs.directory import LINKS
 from nmt.text.pipeline import SideConfig, TextPipeline, subword_kind
 from nmt.text.subwords import NONE
-from nmt.training.prepare import RATES, LearningSide, ParallelData, lock_cache, remark_dev, report_pairs
+from nmt.training.prepare import RATES, LearningSide, ParallelData, lock_cache, report_dev, report_pairs
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,8 @@ log = logging.getLogger(__name__)
 
 
 def check_aligned(config: DataConfig, thorough: bool = False) -> None:
-    """Check the texts of an aligned model. Errors as from `nmt.data.corpus.check_config`."""
+    """Check the settings and files of an aligned model; `thorough` also reads all text once. ConfigError for
+    settings that do not suit it, other errors as from `nmt.data.corpus.check_config`."""
     if config.corpora:
         raise ConfigError(
             "data.corpora: model.type joint learns from one aligned text; give train_source, train_target "
@@ -66,7 +67,8 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
 
 
 def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
-    """ConfigError for a side whose words may differ from those to which the alignment refers."""
+    """ConfigError for a side whose units may differ from the words of the alignment. `name`: source or
+    target; `merges`: data.bpe_merges."""
     if (kind := subword_kind(side, merges)) != NONE:
         raise ConfigError(
             f"data.{name}: model.type joint reads whole words, as the alignment has them, not subwords "
@@ -76,7 +78,8 @@ def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
 
 
 def check_unjoined(side: SideConfig, name: str) -> None:
-    """ConfigError for a side whose text processing may join words, so that the alignment no longer fits."""
+    """ConfigError for a side whose text processing may join words, so that the alignment no longer fits.
+    `name`: source or target."""
     if side.normalize and not side.tokenize:
         raise ConfigError(
             f"data.{name}.normalize: joins some words of text that is tokenized already, so that the "
@@ -84,11 +87,9 @@ def check_unjoined(side: SideConfig, name: str) -> None:
         )
 
 
-def with_links(
-    rows: Iterable[Sequence[list[str]]], path: str
-) -> Iterator[tuple[list[str], list[str], Links]]:
-    """Yield pairs of lines as words, with their links. DataError for a link outside the pair, and for a file
-    of another length."""
+def add_links(rows: Iterable[Sequence[list[str]]], path: str) -> Iterator[tuple[list[str], list[str], Links]]:
+    """Yield the words of both lines of each pair, with their links. `rows`: the words of the pairs; `path`:
+    the file of their alignment. DataError for a link outside its pair, and for a file of another length."""
     for number, (row, links) in enumerate(zip_longest(rows, pharaoh.read(path)), 1):
         if row is None or links is None:
             raise DataError(f"{path}: not as many lines as the text that it aligns; align the text again")
@@ -98,20 +99,21 @@ def with_links(
 
 
 def check_links(config: DataConfig, text: TokenizedText) -> None:
-    """Before a run is created, DataError for an alignment that does not fit the training text. Truecasing
-    does not change the number of words, so it need not be learned yet."""
+    """Check the alignment against the training text, before a run is created. DataError if it does not fit.
+    Truecasing does not change the number of words, so it need not be learned yet."""
     sides = [LearningSide.of(name, config).pipeline for name in ("source", "target")]
-    for _ in with_links(text.split(*sides), config.alignment):
+    for _ in add_links(text.split(*sides), config.alignment):
         pass
 
 
 def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
-    """The binarized training pairs with their affiliations, rebuilt only when texts, alignment, vocabularies
-    or settings have changed. `within`: SENTENCE or PHRASE. DataError if no pair is short enough."""
+    """Open the binarized training pairs with their affiliations; they are written again only if texts,
+    alignment, vocabularies or settings have changed. `within`: SENTENCE or PHRASE. DataError if no pair is
+    short enough."""
     config, cache, stamp = data.config, data.cache, aligned_stamp(data.config, *data.vocabs, within)
     with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:
-            rows = with_links(data.text.words(*data.pipelines), config.alignment)
+            rows = add_links(data.text.words(*data.pipelines), config.alignment)
             pairs = (
                 (words, target_words, affiliate_pair(links, len(words), len(target_words), within))
                 for words, target_words, links in rows
@@ -126,7 +128,8 @@ def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
 
 
 def make_aligned_dev(data: ParallelData, within: str) -> list[AlignedPair] | None:
-    """Read the aligned development pairs; None if the configuration has no development text."""
+    """Read the aligned development pairs and log how many of their words are unknown. `within`: SENTENCE or
+    PHRASE. None if the configuration has no development text."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None
@@ -140,9 +143,9 @@ def make_aligned_dev(data: ParallelData, within: str) -> list[AlignedPair] | Non
             vocabs[1].encode(target_words),
             affiliate_pair(links, len(words), len(target_words), within),
         )
-        for words, target_words, links in with_links(rows, config.dev_alignment)
+        for words, target_words, links in add_links(rows, config.dev_alignment)
     ]
-    remark_dev([list(pair.source) for pair in pairs], [list(pair.target) for pair in pairs], pipelines)
+    report_dev([list(pair.source) for pair in pairs], [list(pair.target) for pair in pairs], pipelines)
     return pairs
 
 
@@ -154,7 +157,8 @@ GUIDED_KEY = "training.guided_alignment"
 
 
 def check_guided(config: DataConfig, thorough: bool = False) -> None:
-    """Check the texts for training with guided alignment. Errors as from `nmt.data.corpus.check_config`."""
+    """Check the settings and files for guided alignment; `thorough` also reads all text once. ConfigError for
+    settings that exclude it, other errors as from `nmt.data.corpus.check_config`."""
     corpus.check_config(replace(config, alignment=""), thorough)
     if not config.train_source:
         raise ConfigError(f"{GUIDED_KEY}: needs train_source and train_target, one text with its alignment")
@@ -177,8 +181,9 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
 
 
 def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> GuidedStream:
-    """Add the links of `data.alignment` to the batches of a stream. They are stored in a folder beside the
-    binarized pairs, and rebuilt only if something has changed."""
+    """Add the links of `data.alignment` to the batches of a stream. `weight`: weight of the guidance in the
+    cost. The links are stored in a folder beside the binarized pairs, and written again only if something has
+    changed. DataError for an alignment that does not fit."""
     folder, stamp = data.cache / LINKS, aligned_stamp(data.config, *data.vocabs, "units")
     with lock_cache(data.cache):
         if read_stamp(folder).get("stamp") != stamp:
@@ -197,10 +202,10 @@ def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> Gui
 
 
 def read_links(data: ParallelData, report: BinarizeReport) -> Iterator[list[int]]:
-    """Yield the links of each pair that training uses, three numbers per link; counts the pairs in the
-    report."""
+    """Yield the links of each pair that training uses: the rows of `unit_links`, one after the other. Counts
+    the pairs in the report. DataError for an alignment that does not fit."""
     config, pipelines = data.config, data.pipelines
-    rows = with_links(data.text.words(*pipelines), config.alignment)
+    rows = add_links(data.text.words(*pipelines), config.alignment)
     shown = data.text.show_progress(rows, "pairs", "linking the units")
     for number, (words, target_words, links) in enumerate(shown, 1):
         source, target = pipelines[0].cut(words), pipelines[1].cut(target_words)
@@ -214,8 +219,8 @@ def read_links(data: ParallelData, report: BinarizeReport) -> Iterator[list[int]
 
 
 def word_numbers(pipeline: TextPipeline, words: list[str], units: list[str], location: str) -> list[int]:
-    """Index of the word of each unit. DataError if the units belong to other words, since SentencePiece's
-    Unicode normalization may join or split words."""
+    """Index in `words` of the word of each unit. DataError, which begins with `location`, if the units have
+    another number of words: SentencePiece's Unicode normalization may join or split words."""
     numbers = pipeline.word_numbers(units)
     if numbers[-1] + 1 != len(words):
         raise DataError(

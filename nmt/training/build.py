@@ -1,5 +1,5 @@
-"""Fills a training job from its configuration: model, batches, development set; and makes a new run
-directory."""
+"""Sets up a training job from its configuration: model, batches and development set. Creates the directory
+of a new run."""
 
 import json
 import logging
@@ -54,7 +54,7 @@ Side = tuple[TextPipeline, Vocab]
 Part = TypeVar("Part")
 
 
-def translator(job: TrainingJob) -> None:
+def set_up_translator(job: TrainingJob) -> None:
     """Set up a job for an encoder-decoder: its model, batches and development set."""
     config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, bool(training.guided_alignment))
@@ -65,9 +65,9 @@ def translator(job: TrainingJob) -> None:
     model = make(sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh, spelling=vocabs[0].words)
     model = model.to(job.device)
     if job.fresh:
-        show_text(model, corpus)
+        fit_output_layers(model, corpus)
     if job.fresh and config.init_from:
-        start_from(model, vocabs, config.init_from)
+        copy_parent_weights(model, vocabs, config.init_from)
     apply_vectors(config, model, sides(*vocabs), job.fresh)
     cut = prepare.make_cut(data)
     counts = prepare.epoch_counts(config.data, corpus)
@@ -83,7 +83,7 @@ def translator(job: TrainingJob) -> None:
     job.set_up(model, stream, validate)
 
 
-def aligned_model(job: TrainingJob) -> None:
+def set_up_aligned_model(job: TrainingJob) -> None:
     """Set up a job for a model that reads the word alignment: its model, batches and development set."""
     config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, aligned=True)
@@ -93,7 +93,7 @@ def aligned_model(job: TrainingJob) -> None:
     corpus = alignment.make_aligned_corpus(data, model.within)
     dev = alignment.make_aligned_dev(data, model.within)
     if job.fresh:
-        show_text(model, corpus)
+        fit_output_layers(model, corpus)
     apply_vectors(config, model, sides(*vocabs), job.fresh)
     stream = AlignedStream(
         corpus, training.batch_size, training.pool, config.seed, model.shape, training.batch_tokens
@@ -101,7 +101,7 @@ def aligned_model(job: TrainingJob) -> None:
     job.set_up(model, stream, partial(validate_aligned, model, dev) if dev else None)
 
 
-def language_model(job: TrainingJob) -> None:
+def set_up_language_model(job: TrainingJob) -> None:
     """Set up a job for a language model: its model, batches and development text."""
     config, training, sizes = job.config, job.training, cast(LMConfig, job.config.lm)
     kind = language_model_class(sizes.type)
@@ -116,7 +116,7 @@ def language_model(job: TrainingJob) -> None:
     run_files = checkpoint.load_run_files(job.directory, kind)
     model = kind.build(sizes, vocab.words, run_files, job.fresh).to(job.device)
     if job.fresh:
-        show_text(cast(nn.Module, model), corpus)
+        fit_output_layers(cast(nn.Module, model), corpus)
     apply_vectors(config, model, {"target": vocab}, job.fresh)
     stream: Stream = BatchStream(
         corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
@@ -138,8 +138,9 @@ def cache_of(config: RunConfig) -> Path:
 
 
 def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
-    """The texts of a run with its text pipelines and vocabularies; a new run learns these from the
-    training text. `aligned`: also read the word alignment of that text, and check it before a run is made."""
+    """Open the texts of a run with its text pipelines and vocabularies. For a new run, first learn these from
+    the training text and create the run directory. `aligned`: the training reads a word alignment of the
+    text, which is checked before that."""
     config, data, directory = job.config, job.config.data, job.directory
     words = prepare.training_text(data, directory, job.show_bar)
     if job.fresh and aligned:
@@ -157,7 +158,8 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
 
 
 def text_of_lm(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:
-    """Text pipeline and vocabulary of a language model; a new run gets them from the training text."""
+    """Load the text pipeline and the vocabulary of a language model. For a new run, first learn them from the
+    training text (`words`) and create the run directory."""
     data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
         stamps = take_stamps(data)
@@ -177,8 +179,9 @@ def create(
     stamps: dict[str, Stamp],
     run_files: Mapping[str, RunFile] = NO_FILES,
 ) -> None:
-    """Create a run directory without weights: the text pipeline and vocabulary of each side, the
-    configuration, stamps of the inputs, and the further files of this kind of model."""
+    """Create a run directory without weights. `sides`: text pipeline and vocabulary by side; `stamps`: of the
+    input files, by key; `run_files`: other files that this kind of model has, by name. UserError if it cannot
+    be written."""
     with run_directory.writing(Path(config.run)) as new:
         text = config_file.to_yaml(config)
         files.write_text(new / run_directory.CONFIG, text.rstrip("\n").split("\n"))
@@ -198,8 +201,8 @@ def remember_back_end(directory: Path) -> None:
         device.remember_choice(memory, device.BackEndChoice(device.back_end_in_use()))
 
 
-def show_text(model: nn.Module, corpus: Corpus) -> None:
-    """Let output layers that adapt to the training text learn from the targets."""
+def fit_output_layers(model: nn.Module, corpus: Corpus) -> None:
+    """Let output layers that adapt to the training text learn from its target side; changes these layers."""
     layers = [part for part in model.modules() if isinstance(part, OutputLayer) and part.learns_text]
     if layers:
         text = running.join_sentences(corpus)
@@ -216,8 +219,9 @@ def load_parent(directory: str | Path) -> Parent:
     return cast(Parent, kind.load(path)) if kind.starts_translators else checkpoint.load(path)
 
 
-def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
-    """Initialize a model with the weights of another run, as far as they fit."""
+def copy_parent_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
+    """Copy the weights of another run into a model, as far as they fit, and log how many did. `parent`: its
+    directory; CheckpointError and ConfigError as from `load_parent` and `transfer_weights`."""
     done = transfer_weights(model, vocabs, load_parent(parent))
     log.info(
         "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
@@ -229,7 +233,7 @@ def start_from(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> Non
 
 
 # ---- files that training reads -----------------------------------------------------------------------------
-# None of them lies in the run directory. A run resumes only if they have not changed.
+# None of these files lies in the run directory. A run is resumed only if they have not changed.
 
 
 STAMPED_KEYS = (
@@ -244,7 +248,8 @@ PATH_KEYS = (
 
 
 def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Key and path of the regular files that a configuration names; pipes are left out."""
+    """Yield key and path of the input files that a configuration names, missing ones included; pipes are left
+    out."""
     values = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
     for key, path in (*values, *listed_files(config)):
         if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
@@ -252,24 +257,26 @@ def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
 
 
 def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Key and path of the files of the corpora of a list."""
+    """Yield key and path of the files in `data.corpora`."""
     for index, corpus in enumerate(config.corpora):
         yield f"corpora[{index}].source", corpus.source
         yield f"corpora[{index}].target", corpus.target
 
 
 def take_stamps(config: DataConfig) -> dict[str, Stamp]:
-    """Stamps of the files that a configuration names, by key."""
+    """Take a stamp of each input file that a configuration names, by key. DataError for a file that cannot be
+    read."""
     return {key: manifest.stamp(path) for key, path in named_files(config)}
 
 
 def save_stamps(stamps: dict[str, Stamp], new: Path) -> None:
-    """Write the stamps into a folder."""
+    """Write the stamps to inputs.json in the folder `new`."""
     files.write_text(new / INPUTS, [json.dumps(stamps, indent=1)])
 
 
 def check_inputs(config: DataConfig, directory: Path) -> None:
-    """DataError for an input file that has changed since the run was started."""
+    """Check the inputs of a run. DataError for one that has changed since the run was started,
+    CheckpointError if the record of their stamps is damaged."""
     try:
         with manifest.open_verified(directory, INPUTS, manifest.load(directory)) as stream:
             recorded = dict(json.load(stream))
@@ -308,7 +315,7 @@ def check_new_run(config: RunConfig, config_path: str) -> None:
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder or lies below it, with links resolved."""
+    """Whether `path` is `folder` or lies below it, with symbolic links resolved."""
     return Path(folder).resolve() in (Path(path).resolve(), *Path(path).resolve().parents)
 
 
@@ -320,16 +327,17 @@ def is_inside(path: str, folder: str) -> bool:
 class TrainableKind:
     """A kind of model that nmt-train trains."""
 
-    section: str  # of the configuration, model | lm
-    types: Mapping[str, Configured]  # by the names that its `type` takes
-    check_data: Callable[[RunConfig, bool], None]  # the flag: whether to read the texts, too
-    build: Callable[[TrainingJob], None]  # gives a job its model, batches and development set
-    load: Callable[[Path], SavedModel]  # the best weights of a run
+    section: str  # section of the configuration: model | lm
+    types: Mapping[str, Configured]  # model classes, by the value of `type` in this section
+    check_data: Callable[[RunConfig, bool], None]  # checks the files; the flag: also read all text
+    build: Callable[[TrainingJob], None]  # sets up model, batches and development set of a job
+    load: Callable[[Path], SavedModel]  # loads the best weights of a run
     starts_translators: bool = False  # whether `init_from` may name such a run
 
 
 def check_pairs(config: RunConfig, fresh: bool) -> None:
-    """Check the sentence pairs of a translator, with their alignment for guided alignment."""
+    """Check the files of a translator, with its word alignment for guided alignment. `fresh`: also read all
+    text. ConfigError and DataError as from `nmt.data.corpus.check_config`."""
     check = alignment.check_guided if config.training.guided_alignment else check_config
     check(config.data, fresh)
 
@@ -337,19 +345,19 @@ def check_pairs(config: RunConfig, fresh: bool) -> None:
 KINDS: Registry[TrainableKind] = Registry(
     "trainable",
     {
-        "translator": TrainableKind("model", MODELS, check_pairs, translator, checkpoint.load, True),
+        "translator": TrainableKind("model", MODELS, check_pairs, set_up_translator, checkpoint.load, True),
         "language model": TrainableKind(
             "lm",
             LANGUAGE_MODELS,
             lambda config, fresh: check_text_config(config.data, fresh),
-            language_model,
+            set_up_language_model,
             checkpoint.load_lm,
         ),
         "aligned model": TrainableKind(
             "model",
             ALIGNED_MODELS,
             lambda config, fresh: alignment.check_aligned(config.data, fresh),
-            aligned_model,
+            set_up_aligned_model,
             load_aligned,
         ),
     },
@@ -357,6 +365,6 @@ KINDS: Registry[TrainableKind] = Registry(
 
 
 def trainable_kind(settings: ModelConfig | LMConfig) -> TrainableKind:
-    """The kind of model that a section `model` or `lm` describes; its type has been checked."""
+    """Look up the kind of model that a section `model` or `lm` describes; its `type` must be known."""
     section = "lm" if isinstance(settings, LMConfig) else "model"
     return next(kind for kind in KINDS.values() if kind.section == section and settings.type in kind.types)

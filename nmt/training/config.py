@@ -203,22 +203,22 @@ class RunConfig:
 
     @property
     def monolingual(self) -> bool:
-        """Whether it reads `data.train_text`, by the rules of `data.target`."""
+        """Whether the model learns from `data.train_text`, which is processed as `data.target` says."""
         return self.settings.reads == TEXT
 
 
-# What may differ when a run is resumed: limits, and what does not affect the result.
+# Keys that may differ when a run is resumed: limits, and settings that do not affect the result.
 FREE_KEYS = {"run", "threads", "data.cache", "data.workers"} | {
     f"training.{key}"
     for key in ("max_steps", "max_epochs", "max_minutes", "patience", "keep", "tensorboard", "update_batches")
 }
 
-# Settings of which `auto` is resolved when a run is made; its config.yaml has the value.
+# Settings whose value `auto` is resolved when a run is created; its config.yaml has the resolved value.
 DERIVED_KEYS = {"training.bleu_tokenizer"}
 
 
 def get_value(config: RunConfig, key: str) -> object:
-    """The value of a dotted key."""
+    """The value of a dotted key, such as `training.clip`. AttributeError for an unknown key."""
     value: object = config
     for part in key.split("."):
         value = getattr(value, part)
@@ -279,7 +279,7 @@ def check_vectors(config: RunConfig) -> None:
 # The languages of the texts of a run: as the configuration says, else as the names of its files end.
 
 
-# Keys of the files of each side; the first that says a language decides.
+# Keys of the files of each side; the first file whose name ends in a language decides.
 LANGUAGE_FILES = {
     "source": ("train_source", "dev_source"),
     "target": ("train_target", "train_text", "dev_target", "dev_text"),
@@ -287,7 +287,7 @@ LANGUAGE_FILES = {
 
 
 def text_sides(config: RunConfig) -> tuple[str, ...]:
-    """The sides that have text; monolingual text has `target` alone."""
+    """The sides that have text: source and target, or `target` alone for monolingual text."""
     return ("target",) if config.monolingual else ("source", "target")
 
 
@@ -304,8 +304,8 @@ def set_languages(config: RunConfig) -> None:
 
 
 def has_several_languages(data: DataConfig, name: str) -> bool:
-    """Whether the corpora of a side are in several languages. ConfigError if the rules of a single language
-    are needed."""
+    """Whether the corpora of a side, source or target, are in several languages. ConfigError if they are,
+    although the settings of the side need the rules of a single language."""
     languages = sorted({scripts.language_of_file(getattr(corpus, name)) for corpus in data.corpora} - {""})
     if len(languages) > 1 and needs_language(getattr(data, name)):
         raise ConfigError(
@@ -344,5 +344,5 @@ def side_paths(data: DataConfig, side: str) -> list[str]:
 
 
 def describe_languages(config: RunConfig) -> str:
-    """The languages, for the log: `en -> fr`"""
+    """Format the languages for the log: `en -> fr`"""
     return " -> ".join(getattr(config.data, name).language or "not set" for name in text_sides(config))

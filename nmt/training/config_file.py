@@ -55,7 +55,7 @@ log = logging.getLogger(__name__)
 # The keys that a configuration may have, which depend on what it trains.
 
 
-COMMENT_WIDTH = 110  # of comments
+COMMENT_WIDTH = 110  # characters of a comment line
 
 KeyLocator = Callable[[str], str]  # key -> where it got its value: file:line, or the override
 
@@ -87,14 +87,15 @@ class Schema:
         return any(name.startswith(f"{key}[].") for name in self.keys())
 
     def defaults(self, kind: str) -> DictConfig:
-        """The configuration with the default value of every key."""
+        """The configuration with the default value of every key. `kind`: the value of `type`."""
         config = OmegaConf.structured(RunConfig)
         config[self.section] = OmegaConf.structured(self.config)
         config[self.section].type = kind
         return cast(DictConfig, config)
 
     def did_you_mean(self, key: str) -> str:
-        """The nearest known key: in the same section, else of the same name elsewhere."""
+        """End of the message for an unknown key: names the nearest known one, in the same section or of the
+        same name elsewhere, or else the keys of the section."""
         keys = self.keys()
         section, _, leaf = key.rpartition(".")
         beside = [name for name in keys if name.rpartition(".")[0] == section]
@@ -124,7 +125,7 @@ def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
 
 
 def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
-    """Format a configuration as a file, with a comment above each key that says what it means."""
+    """Yield a configuration as lines of a file, with a comment above each key that says what it means."""
     for item in fields(config):
         value, about = getattr(config, item.name), item.metadata.get(HELP, "")
         if value is None:
@@ -146,8 +147,8 @@ def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
 
 
 def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
-    """Determine what a configuration trains, and the name of its type. ConfigError if it has both sections,
-    or an unknown type."""
+    """Determine the schema of a configuration and the `type` of its model; later parts win. ConfigError if it
+    has both sections, `model` and `lm`, or an unknown type."""
     sections = {
         section: [part for part in parts if part.content.get(section) is not None]
         for section in SECTION_REGISTRIES
@@ -175,15 +176,16 @@ def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
 
 
 def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) -> RunConfig:
-    """Merge defaults, a preset, the file and the overrides; later ones win. ConfigError, with a line number
-    where possible, for bad YAML, an unknown key, and a value of the wrong type or out of range."""
+    """Read a configuration file. Defaults, preset, file and overrides (`section.key=value`) are merged; later
+    ones win. `preset`: its name, None for none. ConfigError, with a line number where possible, for bad YAML,
+    an unknown key, and a value of the wrong type or out of range."""
     content, text = read(path)
     parts = [ConfigPart(content, partial(locate_key, path, text)), *map(parse_override, overrides)]
     return assemble(parts, path, preset)
 
 
 def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
-    """Build a configuration from nested dictionaries, with the same checks as for a file."""
+    """Build a configuration from nested dictionaries. Checks and errors as for a file, see `load`."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
@@ -193,23 +195,24 @@ def from_mapping(content: Mapping[str, object], preset: str | None = None) -> Ru
 
 
 def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfig:
-    """Merge parts into a checked configuration; later parts win over earlier ones and over a preset."""
+    """Merge parts into a checked configuration; later parts win over earlier ones and over a preset. `name`:
+    of the configuration, for messages. ConfigError as from `load`."""
     defaults = preset_parts(preset, parts)
     schema, kind = choose_schema([*defaults, *parts])
 
     def locate(key: str) -> str:
-        """Where a key got its value: in the last part that has it or its section, else in the first."""
-        givers = [part for part in parts if gives(part.content, key)]
-        return (givers or parts)[-1 if givers else 0].locate(key)
+        """Location of a key: in the last part that sets it, otherwise in the first part."""
+        setters = [part for part in parts if sets_key(part.content, key)]
+        return (setters or parts)[-1 if setters else 0].locate(key)
 
     result = resolve(merge(schema.defaults(kind), [*defaults, *parts], schema), locate)
-    if preset and not any(gives(part.content, "data.bpe_merges") for part in parts):
-        with located(locate):
+    if preset and not any(sets_key(part.content, "data.bpe_merges") for part in parts):
+        with locate_errors(locate):
             set_languages(result)
             result.data.bpe_merges *= suits_merges(result.data, result.monolingual)
     if not result.run:
         raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
-    with located(locate):
+    with locate_errors(locate):
         check_config(result)
     return result
 
@@ -279,7 +282,8 @@ def parse_override(override: str) -> ConfigPart:
 
 
 def read(path: str) -> tuple[Section, str]:
-    """Parse a YAML file into sections and keys; also returns its text."""
+    """Parse a YAML file into sections and keys; also returns its text. DataError for a file that cannot be
+    read, ConfigError, with the line, for one that is not YAML."""
     text = "\n".join(files.read_lines(path))
     try:
         parsed = yaml_text.parse(text)
@@ -306,7 +310,7 @@ def merge(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> Di
 
 
 def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys: Set[str]) -> DictConfig:
-    """Merge one part into a configuration."""
+    """Merge one part into a configuration. `known_keys`: those of the schema. ConfigError as from `merge`."""
     values = {
         key: value
         for key, value in part.content.items()
@@ -351,13 +355,14 @@ def is_list(value: object) -> bool:
     return isinstance(value, list) and all(isinstance(part, dict) for part in value)
 
 
-def gives(content: Mapping[str, object], key: str) -> bool:
-    """Whether a part of a configuration has a value for a key, or for one of its sections as a whole."""
+def sets_key(content: Mapping[str, object], key: str) -> bool:
+    """Whether a part of a configuration sets a dotted key, which may be a section."""
     return any(name == key for name, _ in given_keys(content))
 
 
 def resolve(config: DictConfig, locate: KeyLocator) -> RunConfig:
-    """Convert a configuration to dataclasses, with every ${...} filled in."""
+    """Convert a configuration to dataclasses, with every ${...} filled in. ConfigError for a ${...} that
+    names no key or refers to itself."""
     try:
         return cast(RunConfig, OmegaConf.to_object(config))
     except (OmegaConfBaseException, RecursionError) as error:
@@ -367,8 +372,9 @@ def resolve(config: DictConfig, locate: KeyLocator) -> RunConfig:
 
 
 @contextmanager
-def located(locate: KeyLocator) -> Iterator[None]:
-    """Prefix the messages of the dataclasses, which begin with a key, with the location of that key."""
+def locate_errors(locate: KeyLocator) -> Iterator[None]:
+    """Context that prefixes the message of a ConfigError, which begins with a key, with the location of that
+    key."""
     try:
         yield
     except ConfigError as error:
@@ -418,9 +424,9 @@ def read_run_config(directory: Path) -> RunConfig:
 
 
 def differences(config: RunConfig, directory: Path) -> list[str]:
-    """Keys in which a configuration differs from the one with which the run was started, except those that
-    may change. A derived setting may be AUTO."""
-    now, saved = dict(flat(config)), dict(flat(read_run_config(directory)))
+    """Settings that differ from those with which the run was started, except those that may change, each as
+    `key=new (was old)`. A derived setting may be AUTO. CheckpointError if the saved ones are damaged."""
+    now, saved = dict(flatten(config)), dict(flatten(read_run_config(directory)))
     now.update({key: saved.get(key) for key in DERIVED_KEYS if now[key] == AUTO})
     kinds = [key for key in ("model.type", "lm.type") if now.get(key) != saved.get(key)]
     keys: Iterable[str] = kinds or {**saved, **now}
@@ -431,12 +437,12 @@ def differences(config: RunConfig, directory: Path) -> list[str]:
     ]
 
 
-def flat(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Map every dotted key that is not a section to its value."""
+def flatten(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Yield every dotted key that is not a section with its value; leaves out values that are None."""
     for item in fields(config):
         value = getattr(config, item.name)
         if sections := settings.sections_of(item.name, value):
             for name, section in sections:
-                yield from flat(section, f"{prefix}{name}.")
+                yield from flatten(section, f"{prefix}{name}.")
         elif value is not None:
             yield f"{prefix}{item.name}", value

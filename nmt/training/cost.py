@@ -1,4 +1,4 @@
-"""What a training will cost on this machine: a model of the size of the configuration is trained for some
+"""Estimates how long a training will take on this machine: a model of the configured size is trained for some
 seconds on a sample of the text."""
 
 import logging
@@ -35,11 +35,11 @@ from nmt.training.validation import dev_cost, evaluating
 
 SAMPLE = 3000  # pairs
 WHOLE_TEXT = (
-    100_000  # pairs of a text whose vocabulary is made as training makes it; that of longer ones is estimated
+    100_000  # pairs up to which the vocabulary is made from the whole text; otherwise it is estimated
 )
 SEARCHED = 64  # lines whose translation is timed
-WARM_UP, FEWEST = 1, 2  # updates that are not measured, and that are, at least
-SECONDS = 10.0  # of measured updates
+WARM_UP, FEWEST = 1, 2  # updates before the measurement, and minimum number of measured updates
+SECONDS = 10.0  # minimum duration of the measurement
 FEWEST_MERGES = 100
 
 
@@ -50,10 +50,10 @@ class Cost:
 
     device: str
     parameters: int
-    updates: int  # that were measured
+    updates: int  # measured updates
     units: int  # target units in these updates
-    seconds: float
-    validation_seconds: float  # of one validation
+    seconds: float  # duration of these updates
+    validation_seconds: float  # duration of one validation
     epoch_updates: float
     epoch_units: float
     validate_every: int  # updates; 0: each epoch
@@ -62,12 +62,12 @@ class Cost:
 
     @property
     def per_thousand(self) -> float:
-        """Seconds for a thousand units."""
+        """Seconds of training for a thousand target units."""
         return 1000 * self.seconds / self.units
 
     @property
     def epoch_seconds(self) -> float:
-        """Seconds of an epoch, its validations included."""
+        """Estimated seconds of an epoch, its validations included."""
         validations = self.epoch_updates / self.validate_every if self.validate_every else 1
         return self.epoch_units * self.seconds / self.units + validations * self.validation_seconds
 
@@ -99,13 +99,14 @@ class Cost:
 class TrainingSample:
     """Pairs sampled from the whole text, as a model reads them."""
 
-    share: float  # of its pairs in those of the text
+    share: float  # number of its pairs, divided by that of the text
     corpus: Corpus
-    vocab_sizes: tuple[int, int]  # of the whole text, estimated
+    vocab_sizes: tuple[int, int]  # estimated for the whole text: source, target
 
 
 def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path) -> TrainingSample:
-    """Sample the training text; the sample's files are written to `folder`."""
+    """Sample the training text. `sides`: reports on the words of source and target. Writes the sample and its
+    binarized corpus to `folder`."""
     data, merges = config.data, config.data.bpe_merges
     paths = folder / "sample.source", folder / "sample.target"
     pairs = files.number_of_lines(data.train_source)
@@ -131,8 +132,8 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
 
 
 def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequence[tuple[str, ...]]) -> int:
-    """Number of BPE merges that split the words of the sample about as finely as the configured number splits
-    those of the whole text."""
+    """Number of BPE merges that split the words of the sample about as finely as `merges` split those of the
+    whole text; 0 if `merges` is 0. `rows`: the line pairs of the sample."""
     if not merges:
         return 0
     words = sum(len(side.words) for side in sides)
@@ -159,12 +160,13 @@ def vocab_size(
 def measure(
     config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path, seconds: float = SECONDS
 ) -> Cost:
-    """Train for some seconds on a sample, which is stored in `folder`, to measure the speed. `sides`: reports
-    on the text. UserError if the batches do not fit into memory."""
+    """Measure the speed: train a new model for at least `seconds` on a sample of the text, which is stored in
+    `folder`. `sides`: reports on source and target. Chooses device, threads and matrix back end of this
+    process. UserError if the batches do not fit into memory."""
     sample = take_sample(config, sides, folder)
     device = devices.resolve_device(config.device)
     shown = devices.set_up_device(device, config.threads or None, config.matmul)
-    job = job_of(config, sample, device)
+    job = make_job(config, sample, device)
     updates, units, took = time_updates(job, seconds)
     epoch_updates = epoch_batches(config, sample, job.stream) / job.update_batches
     return Cost(
@@ -202,7 +204,7 @@ def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJ
     return (time.monotonic() - began) / len(pairs) * files.number_of_lines(config.data.dev_source)
 
 
-def job_of(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
+def make_job(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
     """Create a training job that trains a new model on the sample."""
     training = config.training
     torch.manual_seed(config.seed)
@@ -222,7 +224,8 @@ def job_of(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJo
 
 
 def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
-    """Run updates for some seconds; returns their number, their units, and the seconds that they took."""
+    """Run updates for at least `seconds`. Returns the number of measured updates, their target units, and the
+    seconds that they took."""
     job.model.train()
     stream = chain.from_iterable(map(job.stream.batches, count()))
     updates = units = 0
@@ -244,7 +247,7 @@ def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
 
 
 def epoch_batches(config: RunConfig, sample: TrainingSample, stream: Stream) -> int:
-    """Number of batches in an epoch of the whole text. `stream`: the batches of the sample."""
+    """Estimate the number of batches in an epoch of the whole text. `stream`: the batches of the sample."""
     if config.training.batch_tokens:
         return round(stream.count(0) / sample.share)
     return -(-round(len(sample.corpus) / sample.share) // config.training.batch_size)

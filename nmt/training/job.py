@@ -45,7 +45,7 @@ class TrainingProgress:
 
 @dataclass(frozen=True)
 class BatchSize:
-    """Size of a batch: sentences, units of its longer side, units of its longest sentence."""
+    """Size of a batch: sentences, units of the side that has more, units of the longest sentence."""
 
     sentences: int = 0
     tokens: int = 0
@@ -153,7 +153,7 @@ class TrainingJob:
 
 
 def limit_reached(config: TrainingConfig, progress: TrainingProgress) -> str:
-    """The first limit that holds, or an empty string."""
+    """Name the first limit that has been reached, for the log; empty if training may go on."""
     if config.max_steps and progress.step >= config.max_steps:
         return f"max_steps {config.max_steps}"
     if config.max_epochs and progress.epoch >= config.max_epochs:

@@ -26,7 +26,7 @@ from nmt.training.job import (
     seconds_left,
     time_used,
 )
-from nmt.training.optimizers import clip, current_rate, scheduled, set_rate
+from nmt.training.optimizers import clip, current_rate, rate_factor, set_rate
 from nmt.training.protocols import AnyBatch
 from nmt.training.state import TrainingLogs, open_logs, save
 from nmt.training.validation import DevScore
@@ -39,10 +39,12 @@ ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning say
 
 
 def train(job: TrainingJob) -> str:
-    """Train until a limit is reached, patience runs out, or `stop` says so; returns the reason."""
+    """Train until a limit is reached, patience runs out, or the callback `job.stop` returns true; then save.
+    Returns the reason for the log, `signal` for the callback. UserError for a gradient that is not finite and
+    for a batch that does not fit into memory."""
     logs = open_logs(job)
     try:
-        reason = updates(job, logs)
+        reason = run_updates(job, logs)
         if reason == "signal":
             with job.team.busy():
                 save(job, logs.tables)
@@ -53,8 +55,9 @@ def train(job: TrainingJob) -> str:
     return reason
 
 
-def updates(job: TrainingJob, logs: TrainingLogs) -> str:
-    """Run updates until there is a reason to stop; returns the reason."""
+def run_updates(job: TrainingJob, logs: TrainingLogs) -> str:
+    """Run updates, with log lines, validations and saves between them, until there is a reason to stop;
+    returns the reason."""
     config, progress = job.training, job.progress
     job.model.train()
     job.team.wrap(job.model)
@@ -65,7 +68,7 @@ def updates(job: TrainingJob, logs: TrainingLogs) -> str:
         for size, batches in show_progress(job, logs, groups(job, batch_count), batch_count):
             with report_out_of_memory(job, batches):
                 done = update(job, batches, job.team.idle(size))
-            count(progress, size, done)
+            count_update(progress, size, done)
             logs.clock.tick()
             progress.seconds = logs.clock.seconds()
             if progress.step % config.log_every == 0:
@@ -109,7 +112,7 @@ def groups(job: TrainingJob, batch_count: int) -> Iterator[tuple[int, list[AnyBa
         yield len(numbers), list(islice(batches, sum(map(share.has, numbers))))
 
 
-class Updated(NamedTuple):
+class UpdateResult(NamedTuple):
     """Sizes and costs of an update, summed over processes."""
 
     cost: float  # Σ -log p of the batches, smoothed
@@ -118,8 +121,9 @@ class Updated(NamedTuple):
     words: int
 
 
-def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) -> Updated:
-    """One step of the optimizer, from the batches of this process. `idle`: other processes have one more."""
+def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) -> UpdateResult:
+    """Update the weights once, with the gradients of these batches and those of the other processes. `idle`:
+    the other processes have one more batch than this one. UserError if the gradient is not finite."""
     config, team = job.training, job.team
     job.optimizer.zero_grad(set_to_none=True)
     sentences, words = team.totals(
@@ -152,18 +156,18 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
             "Lower training.learning_rate or training.clip and start a new run with it"
         )
     used = time_used(config, job.progress)
-    factor = scheduled(config.schedule, config.warmup, step, last_update(job), used)
+    factor = rate_factor(config.schedule, config.warmup, step, last_update(job), used)
     set_rate(job.optimizer, config.learning_rate * job.progress.decayed * factor)
     job.optimizer.step()
     if job.average:
         job.average.update(step)
     for callback in job.callbacks:
         callback.on_update(step)
-    return Updated(cost, norm, int(sentences), int(words))
+    return UpdateResult(cost, norm, int(sentences), int(words))
 
 
-def count(progress: TrainingProgress, batches: int, done: Updated) -> None:
-    """Add an update of this many batches to the progress."""
+def count_update(progress: TrainingProgress, batches: int, done: UpdateResult) -> None:
+    """Add an update to the progress. `batches`: its number of batches, over all processes."""
     progress.step += 1
     progress.batch += batches
     progress.sentences += done.sentences
@@ -172,7 +176,8 @@ def count(progress: TrainingProgress, batches: int, done: Updated) -> None:
 
 
 def write_log(job: TrainingJob, logs: TrainingLogs, norm: float) -> None:
-    """Log the progress, write it to train.tsv, and add a point to each curve."""
+    """Log the progress, write it to train.tsv, and add a point to each curve; then reset the sums of costs
+    and words. `norm`: of the last gradient, before clipping."""
     progress = job.progress
     if not job.team.first:
         progress.log_cost, progress.log_words = 0.0, 0
@@ -215,7 +220,7 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
     if job.validate is None:
         progress.best_step = progress.step
     else:
-        with validating(job), job.use_average():
+        with report_validation_out_of_memory(job), job.use_average():
             score = job.validate()
         progress.validation_seconds = time.monotonic() - began
         better = judge(job.training, progress, score.value(job.training.metric))
@@ -261,7 +266,8 @@ def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better
 
 
 def judge(config: TrainingConfig, progress: TrainingProgress, value: float) -> bool:
-    """Record whether a validation is better than all before, and return it."""
+    """Record a validation in the progress; returns whether it is better than all before. `value`: its score,
+    see DevScore.value."""
     better = progress.best is None or value > progress.best
     if better:
         progress.best, progress.best_step, progress.bad = value, progress.step, 0
@@ -271,8 +277,9 @@ def judge(config: TrainingConfig, progress: TrainingProgress, value: float) -> b
 
 
 def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perplexity: float) -> None:
-    """Lower the learning rate after validations without improvement or, with `decay_below`, after one whose
-    perplexity is not lower than the previous one by at least this much."""
+    """Lower `progress.decayed`, a factor of the learning rate, after validations without improvement or, with
+    `decay_below`, after one whose perplexity is not lower than the previous one by at least this much.
+    `better`: whether this validation is better than all before."""
     if config.decay_below:
         due = progress.perplexity is not None and progress.perplexity - perplexity < config.decay_below
     else:
@@ -348,13 +355,13 @@ def compute_first_batch(job: TrainingJob) -> None:
 
 
 # ---- too little memory -------------------------------------------------------------------------------------
-# One line that says which batch was too large, which fit, and what to set.
+# The error for a lack of memory: which batch was too large, which one fit, and what to set.
 
 
 @contextmanager
 def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Iterator[None]:
-    """Record in `job.largest` the largest batch computed in the block. UserError if it does not fit into
-    memory."""
+    """Context that computes these batches: records the largest batch so far in `job.largest`. UserError, with
+    settings that help, if the batches do not fit into memory."""
     size = max(map(BatchSize.of, batches), key=lambda batch: batch.tokens, default=BatchSize())
     try:
         yield
@@ -370,8 +377,8 @@ def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Itera
 
 
 @contextmanager
-def validating(job: TrainingJob) -> Iterator[None]:
-    """UserError if the development set does not fit into memory."""
+def report_validation_out_of_memory(job: TrainingJob) -> Iterator[None]:
+    """Context that raises UserError if the development set does not fit into memory."""
     try:
         yield
     except (RuntimeError, MemoryError) as error:

@@ -34,11 +34,12 @@ class Adadelta(Optimizer):
                 continue
             tensors = [self.tensors(parameter) for parameter in with_gradients]
             params, grads, squares, deltas = map(list, zip(*tensors, strict=True))
-            update = in_blocks if params[0].device.type == "cpu" else all_at_once
+            update = update_in_blocks if params[0].device.type == "cpu" else update_all_at_once
             update(params, grads, squares, deltas, lr, rho, eps)
 
     def tensors(self, parameter: Parameter) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """A parameter, its gradient, G and D, flat. G and D are 0 at first."""
+        """Return a parameter, its gradient, G and D as flat tensors (n,). Creates G and D, filled with 0, for
+        a parameter that has none yet."""
         state = self.state[parameter]
         if not state:
             state["square_avg"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
@@ -55,10 +56,11 @@ class Adadelta(Optimizer):
 Tensors = list[Tensor]
 
 
-def in_blocks(
+def update_in_blocks(
     parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
 ) -> None:
-    """Adadelta's update, block by block within each tensor, so that blocks stay in the processor's cache."""
+    """Update parameters, G (`squares`) and D (`deltas`) in place, block by block within each tensor, so that
+    the blocks stay in the processor's cache."""
     for flat in zip(parameters, grads, squares, deltas, strict=True):
         for p, g, square, delta in zip(*(tensor.split(BLOCK) for tensor in flat), strict=True):
             square.mul_(rho).addcmul_(g, g, value=1 - rho)
@@ -67,10 +69,11 @@ def in_blocks(
             p.sub_(move, alpha=lr)
 
 
-def all_at_once(
+def update_all_at_once(
     parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
 ) -> None:
-    """Update all tensors by a few kernels of a GPU, with the operations that torch's optimizers use."""
+    """Update parameters, G (`squares`) and D (`deltas`) in place, all tensors at once by a few GPU kernels,
+    as torch's own optimizers do."""
     torch._foreach_mul_(squares, rho)
     torch._foreach_addcmul_(squares, grads, grads, value=1 - rho)
     moves, roots = torch._foreach_add(deltas, eps), torch._foreach_add(squares, eps)
@@ -91,8 +94,8 @@ def make_optimizer(
     eps: float,
     betas: tuple[float, float] = (0.9, 0.999),
 ) -> Optimizer:
-    """Create the optimizer that `training.optimizer` names. `rho` and `eps` are for Adadelta, `betas` for
-    Adam. ConfigError for an unknown name."""
+    """Create the optimizer that `training.optimizer` names. `rate`: initial learning rate; `rho` and `eps`
+    are for Adadelta, `betas` for Adam. ConfigError for an unknown name."""
     parameters = list(parameters)
     if name == "adadelta":
         return Adadelta(parameters, rate, rho, eps)
@@ -126,7 +129,7 @@ def clip(parameters: Iterable[Parameter], threshold: float) -> float:
 
 
 def total_norm(grads: Tensors) -> float:
-    """√Σ g². Waits for the device only once."""
+    """Norm of all gradients together, √Σ g²; 0 without gradients. Waits for the device only once."""
     norms: list[float] = torch.stack(torch._foreach_norm(grads)).tolist() if grads else []
     return math.sqrt(sum(norm**2 for norm in norms))
 
@@ -141,8 +144,9 @@ def total_norm(grads: Tensors) -> float:
 # random weights of the beginning.
 
 
-def ema_decay_at(step: int, decay: float) -> float:
-    """d_t: the decay, that is, the share of the average that update t keeps, for updates from 1 on."""
+def ema_decay(step: int, decay: float) -> float:
+    """d_t: the share of the average that update `step` keeps; updates are counted from 1. `decay`: the limit
+    that d_t approaches."""
     return min(decay, (step + 1) / (step + 10)) if step > 1 else 0.0
 
 
@@ -159,7 +163,7 @@ class WeightAverage:
     @torch.no_grad()
     def update(self, step: int) -> None:
         """Update the average with the weights after update `step`, counted from 1."""
-        torch._foreach_lerp_(self.mean, self.weights, 1 - ema_decay_at(step, self.decay))
+        torch._foreach_lerp_(self.mean, self.weights, 1 - ema_decay(step, self.decay))
 
     @torch.no_grad()
     def set(self) -> None:
@@ -193,7 +197,7 @@ def constant(warmup: int, step: int, last: int) -> float:
 
 
 def inverse_sqrt(warmup: int, step: int, last: int) -> float:
-    """√(warmup / step) (Vaswani et al. 2017)."""
+    """Factor √(warmup / step) (Vaswani et al. 2017); `step` is at least 1."""
     return math.sqrt(warmup / step)
 
 
@@ -209,7 +213,7 @@ LINEAR = "linear"
 SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_sqrt, LINEAR: linear}
 
 
-def scheduled(schedule: str, warmup: int, step: int, last: int = 0, used: float = 0.0) -> float:
+def rate_factor(schedule: str, warmup: int, step: int, last: int = 0, used: float = 0.0) -> float:
     """Factor of the learning rate at update `step`, counted from 1: step / warmup during the warm-up, then
     that of the schedule. `last`: number of the last update, 0 if only a time limit applies; `used`: share of
     the time limit used so far. Schedules that end at 0 reach it at whichever comes first."""

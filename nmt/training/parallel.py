@@ -5,7 +5,7 @@
 The processes take the batches of an update in turn (nmt/data/batches.py). DistributedDataParallel takes the
 mean of the gradients, so costs are multiplied by the number of processes: the result is that of one process
 that computes all batches of an update. The first process logs, validates and saves; the others follow its
-decisions. Where a process is lost all end, and torchrun starts those that are left again.
+decisions. If a process is lost, all end, and torchrun restarts the remaining ones.
 """
 
 import logging
@@ -35,9 +35,9 @@ log = logging.getLogger(__name__)
 
 
 LOST_AFTER = timedelta(minutes=10)  # a process that has sent nothing for this long is lost
-SAID = 4  # most numbers that the first process sends at a time
-BEAT = 30.0  # seconds between two signs of life of the first process, while the others wait for it
-DYING = 60.0  # seconds that a process of an earlier start may take to end, and folders to be seen everywhere
+MOST_VALUES = 4  # maximum number of values that the first process sends at a time
+BEAT = 30.0  # seconds between two heartbeats of the first process, while the others wait for it
+DYING = 60.0  # seconds that an earlier process may take to end, and a shared file system to show new files
 NEW_STORES = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # for torchrun: each start gets a store of its own
 LOOK = 0.2  # seconds between two checks
 
@@ -104,7 +104,7 @@ class Team:
         )
 
     def share(self, start: int, update: int) -> Share:
-        """The batches of this process, in updates of `update` batches from batch `start` on."""
+        """The batches of this process, for updates of `update` batches each, from batch number `start` on."""
         return Share(start, update, self.rank, self.size)
 
     def idle(self, batches: int) -> bool:
@@ -117,7 +117,8 @@ class Team:
         return nullcontext() if last or self.costs is None else self.costs.no_sync()
 
     def cost(self, batch: AnyBatch, smoothing: float) -> Tensor:
-        """Compute the cost of a batch in this process; call `wrap` first: ()"""
+        """Cost of a batch in this process, a scalar () to be differentiated. `wrap` must have been called;
+        `smoothing`: label smoothing."""
         assert self.costs is not None
         return cast(Tensor, self.costs(batch, smoothing))
 
@@ -135,18 +136,20 @@ class Team:
         return [float(value) for value in tensor]
 
     def agree(self, reason: str, *values: float) -> tuple[str, list[float]]:
-        """Broadcast the first process's reason to stop and its values, at most three."""
+        """Share the first process's decision: returns its reason to stop, empty if training goes on, and its
+        values, at most three. Other processes get a reason of their own wording."""
         if self.size == 1:
             return reason, list(values)
-        stops, *heard = self.hear(float(bool(reason)), *values)
+        stops, *heard = self.broadcast(float(bool(reason)), *values)
         return (reason if self.first else "the first process stops") if stops else "", heard
 
-    def hear(self, *values: float) -> list[float]:
-        """Broadcast the values of the first process; the others wait for them."""
-        said = torch.tensor([1.0, *values] if self.first else [0.0] * (1 + SAID), dtype=torch.float64)
-        said = torch.nn.functional.pad(said, (0, 1 + SAID - len(said)))
+    def broadcast(self, *values: float) -> list[float]:
+        """Send the values of the first process, at most MOST_VALUES, to all; the others wait for them, and
+        their own values are ignored. Returns those of the first."""
+        said = torch.tensor([1.0, *values] if self.first else [0.0] * (1 + MOST_VALUES), dtype=torch.float64)
+        said = torch.nn.functional.pad(said, (0, 1 + MOST_VALUES - len(said)))
         dist.broadcast(said, 0, group=self.waiting)
-        while not said[0]:  # a sign of life
+        while not said[0]:  # a heartbeat
             dist.broadcast(said, 0, group=self.waiting)
         return [float(value) for value in said[1 : 1 + len(values)]]
 
@@ -161,7 +164,7 @@ class Team:
         def beat() -> None:
             with suppress(RuntimeError):  # of a lost process, which the next exchange finds
                 while not over.wait(BEAT):
-                    dist.broadcast(torch.zeros(1 + SAID, dtype=torch.float64), 0, group=self.waiting)
+                    dist.broadcast(torch.zeros(1 + MOST_VALUES, dtype=torch.float64), 0, group=self.waiting)
 
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
@@ -173,19 +176,19 @@ class Team:
 
     @contextmanager
     def first_then_others(self, directory: Path) -> Iterator[None]:
-        """Context that the first process runs before the others, which find in the run directory what it
-        wrote. ConfigError in processes on hosts that do not share this directory."""
+        """Context whose block the first process runs before the others, which then read in the run directory
+        what it wrote. ConfigError if a host does not share this directory."""
         if self.size > 1 and not self.first:
-            self.see(directory)
+            self.wait_for_files(directory)
         with self.busy():
             yield
         if self.size > 1 and self.first:
-            self.see(directory)
+            self.wait_for_files(directory)
 
-    def see(self, directory: Path) -> None:
+    def wait_for_files(self, directory: Path) -> None:
         """Wait until all processes see the same files in a run directory as the first one, since a shared
         file system may show them later on other hosts."""
-        [wanted] = self.hear(float(fingerprint(directory)))
+        [wanted] = self.broadcast(float(fingerprint(directory)))
         until = time.monotonic() + DYING
         while not (seen := fingerprint(directory) == wanted) and time.monotonic() < until:
             time.sleep(LOOK)
@@ -202,7 +205,7 @@ class Team:
         """Let all processes end together. One that ended while another still validates or saves would break
         its connections."""
         if self.size > 1:
-            self.hear()
+            self.broadcast()
             dist.barrier(self.counting)
             self.costs = None  # its hooks on the gradients go before the connections
             dist.destroy_process_group()
@@ -216,8 +219,8 @@ def fingerprint(directory: Path) -> int:
 
 
 @contextmanager
-def reached() -> Iterator[None]:
-    """LostProcess if the block cannot reach the other processes."""
+def report_lost_process() -> Iterator[None]:
+    """Context that raises LostProcess if its block cannot reach the other processes."""
     try:
         yield
     except RuntimeError as error:
@@ -269,7 +272,7 @@ def join(device: str, seed: int) -> tuple[Team, str]:
             )
         device = f"cuda:{local}"
         torch.cuda.set_device(local)
-    with reached():
+    with report_lost_process():
         dist.init_process_group("nccl" if on_gpu else "gloo", timeout=LOST_AFTER)
         waiting = dist.new_group(backend="gloo", timeout=LOST_AFTER)
         counting = dist.new_group(backend="gloo", timeout=LOST_AFTER)

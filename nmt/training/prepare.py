@@ -1,4 +1,5 @@
-"""From the files of a configuration to text pipelines, vocabularies, binarized corpus and development set."""
+"""Makes text pipelines, vocabularies, binarized corpus and development set from the files of a
+configuration."""
 
 import logging
 import os
@@ -38,7 +39,7 @@ log = logging.getLogger(__name__)
 Pipelines = tuple[TextPipeline, TextPipeline]
 Vocabs = tuple[Vocab, Vocab]
 
-UNKNOWN = 0.1  # more unknown words than this are worth a warning; the papers have 7%
+UNKNOWN = 0.1  # share of unknown words above which a warning is logged; the papers have 0.07
 
 
 @dataclass(frozen=True)
@@ -50,12 +51,13 @@ class ParallelData:
     vocabs: Vocabs
     text: TokenizedText  # may hold the words already
     cache: Path  # the folder of the binarized pairs
-    thorough: bool = True  # as for `open_corpus`
+    thorough: bool = True  # whether `open_corpus` checks all ids and checksums
 
 
 def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool = False) -> TokenizedText:
     """The training text that a configuration names: that of a translator, of a language model, or of a phrase
-    table."""
+    table. `folder`: where its temporary file is written, if the folder exists; `show_bar`: show a progress
+    bar."""
     paths = [config.train_source, config.train_target, config.train_text, config.phrase_table]
     listed = ListedText(config.corpora) if config.corpora else None
     return TokenizedText(
@@ -65,7 +67,8 @@ def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool
 
 def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[Pipelines, Vocabs]:
     """Create text pipelines and vocabularies; whatever is not given (truecase models, subwords, vocabularies)
-    is learned from the training text. `text`: the training text, which stores its words for `make_corpus`."""
+    is learned from the training text. `text`: the training text, which stores its words for `make_corpus`.
+    ConfigError for settings that contradict each other."""
     text = text or training_text(config)
     source, target = sides = [LearningSide.of(name, config) for name in ("source", "target")]
     pipelines = source.pipeline, target.pipeline
@@ -84,14 +87,14 @@ def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[P
 
 
 def pairs_of(config: DataConfig, pipelines: Pipelines, text: TokenizedText) -> Iterator[Pair]:
-    """The training pairs as words, before subwords."""
+    """Yield the training pairs as words, before subwords."""
     if config.phrase_table:
         return text.show_progress(table_pairs(config), "pairs", "reading")
     return ((words, target_words) for words, target_words in text.words(*pipelines))
 
 
 def learn_case(pipelines: Sequence[TextPipeline], text: TokenizedText) -> None:
-    """Learn truecase models from the tokenized training text, for the sides that ask for one."""
+    """Learn truecase models from the tokenized training text, and set them in the pipelines that need one."""
     for number, pipeline in enumerate(pipelines):
         if pipeline.tokenizer.case == "truecase":
             pipeline.tokenizer.truecaser = truecase.Truecaser()  # an empty one changes nothing
@@ -103,7 +106,7 @@ def make_vocabs(
     config: DataConfig, pipelines: Pipelines, counts: tuple[Counter[str], Counter[str]]
 ) -> Vocabs:
     """Make the vocabulary of each side or, with shared_vocabulary, one for both sides together. `counts`: of
-    units."""
+    the units of source and target in the training text."""
     if not config.shared_vocabulary:
         source, target = (
             make_vocab(side, pipeline, count, name)
@@ -117,8 +120,8 @@ def make_vocabs(
 
 
 def make_cut(data: ParallelData) -> Cut | None:
-    """Create the function that segments words anew each time that training reads them; None without
-    sampling."""
+    """Create the function that segments words anew each time that training reads them, see `BatchStream`;
+    None without sampling. ConfigError as from `check_sampling`."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     check_sampling(config, [pipeline.subwords for pipeline in pipelines])
     samplers = [make_sampler(config, *side) for side in zip(pipelines, vocabs, strict=True)]
@@ -141,8 +144,8 @@ def make_cut(data: ParallelData) -> Cut | None:
 
 
 def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], name: str) -> Vocab:
-    """The vocabulary of a side: that of its file, or the most frequent units; with SentencePiece, all
-    units."""
+    """Make the vocabulary of a side: that of its file, or the most frequent units; with SentencePiece, all
+    units. `units`: counts in the training text; `name`: of the side, for the log."""
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
     if pipeline.raw:
@@ -159,8 +162,8 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
 
 
 def make_corpus(data: ParallelData) -> Corpus:
-    """The binarized training pairs, rebuilt only when a file, the text pipeline or a vocabulary has
-    changed."""
+    """Open the binarized training pairs; they are written again only if a file, the text pipeline or a
+    vocabulary has changed. DataError for a corpus of which no pair is left."""
     config, text, stamp = data.config, data.text, make_stamp(data.config, *data.vocabs)
     with lock_cache(data.cache):
         if read_stamp(data.cache).get("stamp") != stamp:
@@ -193,7 +196,7 @@ def add_tags(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> 
 
 
 def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
-    """Number of pairs that each of several corpora has in an epoch, which is logged; empty for a single
+    """Compute and log the number of pairs per epoch from each of several corpora; empty for a single
     corpus."""
     if not config.corpora:
         return []
@@ -225,7 +228,8 @@ def lock_cache(cache: Path) -> AbstractContextManager[None]:
 
 
 def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
-    """The development pairs of a translator. ConfigError for a tokenizer that cannot be used."""
+    """Read the development pairs of a translator, and log how many of their words are unknown; None without a
+    development set. ConfigError for a tokenizer that cannot be used."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None
@@ -239,7 +243,7 @@ def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
         pairs.append((ids, vocabs[1].encode(pipelines[1].cut(words))))
         parts = [line] if tokenized else lengths.parts(line, lengths.limit())
         sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
-    remark_dev([ids for ids, _ in pairs], [ids for _, ids in pairs], pipelines)
+    report_dev([ids for ids, _ in pairs], [ids for _, ids in pairs], pipelines)
     tags = {vocabs[0].ids[tag] for tag in config.tags}
     if tags and all(part.tag for part in config.corpora) and not any(tags & {*ids[:1]} for ids, _ in pairs):
         log.warning("%s: no line begins with a tag, but all training text has one", config.dev_source)
@@ -253,8 +257,8 @@ def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
     )
 
 
-def remark_dev(sources: Sequence[list[int]], targets: Sequence[list[int]], pipelines: Pipelines) -> None:
-    """Log the share of unknown units in the development pairs."""
+def report_dev(sources: Sequence[list[int]], targets: Sequence[list[int]], pipelines: Pipelines) -> None:
+    """Log the share of unknown units in the development pairs, given as ids; warn if it is large."""
     source, target = unknown_share(sources), unknown_share(targets)
     log.info("development pairs: %s, %.2f%% of the target words unknown", f"{len(sources):,}", 100 * target)
     warn_of_unknown("source", source, pipelines[0])
@@ -267,7 +271,8 @@ def unknown_share(texts: Sequence[list[int]]) -> float:
 
 
 def warn_of_unknown(side: str, share: float, pipeline: TextPipeline) -> None:
-    """Warn if a model cannot read, or cannot write, much of the development text."""
+    """Log a warning if the share of unknown units in the development text is above UNKNOWN. `side`: source,
+    target or text."""
     if share > UNKNOWN:
         log.warning("development %s: %.2f%% are unknown: %s", side, 100 * share, remedy(pipeline))
 
@@ -305,8 +310,9 @@ def make_running(
     text: TokenizedText | None = None,
     thorough: bool = True,
 ) -> Corpus:
-    """The binarized training text, rebuilt only when the file, the text pipeline or the vocabulary has
-    changed. `text`: may hold the words already; `thorough`: as for `open_corpus`."""
+    """Open the binarized training text of a language model; it is written to `cache` again only if the file,
+    the text pipeline or the vocabulary has changed. `text`: the training text, which may hold its words
+    already; `thorough`: as for `open_corpus`."""
     text = text or training_text(config)
     stamp = running.make_stamp(config, vocab)
     with lock_cache(cache):
@@ -319,7 +325,8 @@ def make_running(
 
 
 def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Corpus | None:
-    """The development text of a language model."""
+    """Read the development text of a language model, and log how many of its units are unknown; None without
+    one."""
     if not config.dev_text:
         return None
     texts = [vocab.encode(pipeline.units(line)) for line in files.read_lines(config.dev_text)]
@@ -330,10 +337,10 @@ def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> C
 
 
 # ---- subwords ----------------------------------------------------------------------------------------------
-# Learned from the training text, and cut anew in each epoch.
+# Subwords are learned from the training text; with sampling, words are segmented anew in each epoch.
 
 
-RATES = {  # keys of `data`, see `rate_key` of Subwords -> what to set for subwords that have them
+RATES = {  # sampling rates, keys of `data` (`rate_key` of Subwords) -> the setting that they need
     "bpe_dropout": "data.bpe_merges, or codes",
     "unigram_sampling": "data.source.subword or data.target.subword to unigram",
 }
@@ -345,7 +352,7 @@ class LearningSide:
 
     name: str  # source or target
     config: SideConfig
-    kind: str  # of its subwords, or `none`
+    kind: str  # kind of subwords, or `none`
     pipeline: TextPipeline
     text: TrainingText
 
@@ -363,7 +370,7 @@ class LearningSide:
 
 
 def check_sides(data: DataConfig, *sides: LearningSide) -> None:
-    """Before any text is read, ConfigError for subword settings that contradict each other."""
+    """Check the subword settings before any text is read. ConfigError if they contradict each other."""
     pairs = [side for side in sides if side.kind == BPE.kind]
     if data.bpe_merges and any(side.pipeline.subwords for side in pairs):
         raise ConfigError(
@@ -391,7 +398,7 @@ def learn_subwords(data: DataConfig, *sides: LearningSide, show_bar: bool = Fals
 
 
 def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> None:
-    """Learn the subwords for one side, or for several sides together."""
+    """Learn the subwords for one side, or for both sides together, and set them in their pipelines."""
     text = sides[0].text if len(sides) == 1 else sides[0].text + sides[1].text
     names = " and ".join(side.name for side in sides)
     with Progress(data.bpe_merges, "merges", show_bar, f"learning {sides[0].kind}") as progress:
@@ -412,7 +419,7 @@ def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> No
 
 
 def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bool:
-    """Whether both sides share their subwords."""
+    """Whether one set of subwords is learned for both sides together."""
     if not data.bpe_joint or source.kind != target.kind or source.config.unicode != target.config.unicode:
         return False
     if data.shared_vocabulary or not source.text.sentences:
@@ -423,7 +430,8 @@ def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bo
 
 
 def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
-    """Count the units; with sampling, also include every unit that sampling can produce."""
+    """Count the units of a side in the training text, and include with a count of 1 the other units that the
+    subwords, with sampling too, can produce."""
     cutting = side.pipeline.subwords
     if not side.text.sentences:
         counts = side.pipeline.unit_counts(side.text.words)
@@ -447,7 +455,7 @@ def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Samp
 
 
 def check_sampling(data: DataConfig, used: Sequence[Subwords | type[Subwords] | None]) -> None:
-    """ConfigError for a sampling rate that no kind of subwords in use supports."""
+    """ConfigError for a sampling rate that none of the subwords in use (`used`) supports."""
     keys = {item.rate_key for item in used if item}
     for key, remedy in RATES.items():
         if getattr(data, key) and key not in keys:

@@ -21,25 +21,26 @@ LARGE_TEXT = 200_000  # pairs from which the preset `large` is worth its time
 
 @dataclass(frozen=True)
 class Suited:
-    """A preset, and the texts and times from which on it is the better one."""
+    """A preset, with the smallest text and the shortest training for which it is recommended."""
 
     preset: str
-    pairs: int = 0
-    minutes: float = 0.0  # of training; 0: also where no limit is set
+    pairs: int = 0  # minimum number of sentence pairs
+    minutes: float = 0.0  # minimum minutes of training; 0: recommended without a time limit too
 
 
-# Of the rows that a text reaches the last one counts. A row for the Transformer has to be measured, by
-# recipes/presets/choice.py: development BLEU after equal work is in docs/results.md.
+# The last row whose minimums a text meets applies. The Transformer has no row yet: recipes/presets/choice.py
+# has to show that it is better; docs/results.md has its development BLEU after equal work.
 SUITED = (Suited(SMALL), Suited(LARGE, pairs=LARGE_TEXT))
 
 
 def choose_preset(pairs: int, minutes: float) -> str:
-    """The preset for so many sentence pairs and minutes of training; 0 minutes: no limit is set."""
+    """Choose the preset for a text of `pairs` sentence pairs and `minutes` of training; 0 minutes: no
+    limit."""
     return [row.preset for row in SUITED if pairs >= row.pairs and minutes >= row.minutes][-1]
 
 
 def preset_file(preset: str) -> Path:
-    """The file of a preset. ConfigError for an unknown one."""
+    """Path of the YAML file of a preset. ConfigError for an unknown name."""
     path = PRESETS / f"{preset}.yaml"
     if not path.exists():
         names = ", ".join(sorted(file.stem for file in PRESETS.glob("*.yaml")))
@@ -53,7 +54,7 @@ EPOCHS = {LARGE_TEXT: 20, 1_000_000: 10, 5_000_000: 5}  # of `large`, by the num
 # BPE merges, by the number of pairs.
 MERGES = {0: 2000, 10_000: 4000, 50_000: 8000, LARGE_TEXT: 16_000, 1_000_000: 32_000}
 MOST_WARM_UP = 0.2  # largest share of the updates when training time is limited
-SUBWORD_FACTOR, TOKEN_FACTOR = 1.4, 1.15  # units for a word between blanks
+SUBWORD_FACTOR, TOKEN_FACTOR = 1.4, 1.15  # subwords, and tokens, for each word between blanks
 SHORTEST, LONGEST = 60, 100  # bounds of data.max_length; longer sentences cost more time than they are worth
 PLAIN = re.compile(r"[\w./][\w./+-]*")
 
@@ -62,7 +63,8 @@ Values = dict[str, tuple[object, str]]  # key -> (value, reason)
 
 @dataclass
 class ParallelTexts:
-    """The files of a configuration, and the languages of the two sides; empty where nothing is known."""
+    """The training and development files of a configuration and the language codes, each as (source, target);
+    empty strings for what is unknown."""
 
     train: tuple[str, str]
     dev: tuple[str, str]
@@ -71,17 +73,18 @@ class ParallelTexts:
 
 @dataclass
 class Proposal:
-    """Values of a configuration, with their reasons."""
+    """A proposed configuration: the preset, and the settings that differ from it or from the defaults, each
+    with its reason."""
 
     run: str
     preset: str
     texts: ParallelTexts
     data: Values = field(default_factory=dict)
-    sides: tuple[Values, Values] = field(default_factory=lambda: ({}, {}))
+    sides: tuple[Values, Values] = field(default_factory=lambda: ({}, {}))  # data.source, data.target
     training: Values = field(default_factory=dict)  # what differs from the preset
 
     def lines(self) -> Iterator[str]:
-        """Lines of the configuration file."""
+        """Yield the lines of the configuration file."""
         yield "# Made by nmt-init. Paths are relative to the folder in which nmt-train is started."
         yield f"run: {quoted(self.run)}"
         yield "device: auto  # a GPU if there is one"
@@ -101,8 +104,8 @@ class Proposal:
         yield from values_as_yaml(self.training, "  ")
 
     def fit_warmup(self, warmup: int, updates: int) -> bool:
-        """Shorten a warm-up that takes too many of the updates for which there is time; returns whether it
-        did."""
+        """Limit the warm-up to MOST_WARM_UP of the updates for which there is time. `warmup`: updates of the
+        preset's warm-up. Returns whether it was shortened; `training` then has the new value."""
         if warmup <= MOST_WARM_UP * updates:
             return False
         most = int(MOST_WARM_UP * updates)
@@ -116,8 +119,9 @@ class Proposal:
 def propose(
     report: PairReport, texts: ParallelTexts, run: str, preset: str = "", minutes: float = 0.0
 ) -> Proposal:
-    """Propose a configuration for a parallel text. `preset`: empty for the one that its size and the time
-    suggest; `minutes`: how long training may take, 0 for no limit."""
+    """Propose a configuration for a parallel text. `report`: what the inspection of the text has found;
+    `run`: the run directory; `preset`: empty for the one that the size of the text and the time suggest;
+    `minutes`: how long training may take, 0 for no limit."""
     pairs = report.usable
     preset = preset or choose_preset(pairs, minutes)
     proposal = Proposal(run, preset, texts)
@@ -150,13 +154,13 @@ def propose(
 
 
 def learns_bpe(side: SideReport, language: str) -> bool:
-    """Whether BPE is learned for this side: not if it is already segmented, or if SentencePiece reads it as
-    raw text."""
+    """Whether to learn BPE for a side: not if it is segmented into subwords already, or if SentencePiece
+    splits it, that is, if its language is unknown (empty) or written without spaces."""
     return not side.counts["subwords"] and bool(language) and not is_spaceless(language)
 
 
 def max_length(report: PairReport, subwords: bool) -> tuple[int, str]:
-    """The longest sentence that is kept, in units."""
+    """Value and reason for data.max_length, in units: subwords if `subwords`, otherwise tokens."""
     longest = max(side.lengths.quantile(0.99) for side in report.sides)
     units = longest * (SUBWORD_FACTOR if subwords else TOKEN_FACTOR)
     limit = min(LONGEST, max(SHORTEST, 10 * -(-int(units) // 10)))
@@ -164,7 +168,8 @@ def max_length(report: PairReport, subwords: bool) -> tuple[int, str]:
 
 
 def side_values(side: SideReport, language: str) -> Values:
-    """The settings of one side that differ from the defaults."""
+    """Settings of `data.source` or `data.target` that differ from the defaults. `language`: empty if
+    unknown."""
     values: Values = {}
     segmented = bool(side.counts["subwords"])
     raw = not segmented and not side.punctuation.is_tokenized() and (not language or is_spaceless(language))
@@ -190,12 +195,13 @@ def side_values(side: SideReport, language: str) -> Values:
 
 
 def by_size(table: Mapping[int, int], pairs: int) -> int:
-    """The value for a corpus, in a table whose keys are the smallest number of pairs for each value."""
+    """Look up the value for a corpus of `pairs` sentence pairs, which must not be below the smallest key.
+    `table`: the number of pairs from which a value applies -> the value."""
     return table[max(size for size in table if size <= pairs)]
 
 
 def preset_lines(preset: str) -> Iterator[str]:
-    """The lines of a preset from its section `model` on."""
+    """Yield the lines of a preset, from its section `model` on."""
     lines = files.read_lines(preset_file(preset))
     for line in lines:
         if line.startswith("model:"):
@@ -205,7 +211,7 @@ def preset_lines(preset: str) -> Iterator[str]:
 
 
 def values_as_yaml(values: Values, indent: str) -> Iterator[str]:
-    """Format values as lines of YAML."""
+    """Yield values as lines of YAML, with their reasons as comments."""
     for key, (value, reason) in values.items():
         shown = f"{value:g}" if isinstance(value, float) else quoted(str(value).lower())
         shown = quoted(value) if isinstance(value, str) else shown

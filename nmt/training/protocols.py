@@ -12,7 +12,8 @@ from nmt.lm.base import Carried
 
 
 class AnyBatch(Protocol):
-    """A batch of sentence pairs, or a chunk of running text."""
+    """A batch of sentence pairs, or a chunk of running text: its number of sentences, of target tokens with
+    end symbols, of tokens on the side that has more of them, and of tokens of its longest sentence."""
 
     @property
     def sentences(self) -> int: ...
@@ -30,7 +31,7 @@ class AnyBatch(Protocol):
 
 
 class Stream(Protocol):
-    """The batches of each epoch."""
+    """The batches of each epoch; epochs and batches are counted from 0."""
 
     def count(self, epoch: int) -> int:
         """The number of batches of an epoch."""
@@ -50,7 +51,10 @@ class Trainable(Protocol):
     def device(self) -> torch.device: ...
 
     def cost(self, batch: Any, smoothing: float, carried: Any) -> tuple[Tensor, Carried]:
-        """Σ -log p of the target tokens, (), with label smoothing; and the state after running text."""
+        """Compute Σ -log p (natural logarithm) of the target tokens, (), to be differentiated.
+
+        `smoothing`: share of each token's weight that is spread over the vocabulary. `carried`: state after
+        the previous chunk of running text. Also returns the state after this chunk; None for other models."""
         ...
 
     def train(self, mode: bool = True) -> Self: ...

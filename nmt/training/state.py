@@ -1,5 +1,5 @@
-"""What training writes into a run: logs, and its state. Resume is exact: what happens after update N
-depends on nothing but the files saved at update N."""
+"""The logs and the state that training writes into a run. Resuming is exact: the updates after update N
+depend only on the files saved at update N."""
 
 import logging
 import math
@@ -29,19 +29,21 @@ log = logging.getLogger(__name__)
 
 
 # ---- logs --------------------------------------------------------------------------------------------------
-# Log tables, curves for TensorBoard, and the clock of both.
+# Log tables, curves for TensorBoard, and the clock that times them.
 
 
 TRAIN_COLUMNS = ["step", "epoch", "sentences", "cost", "norm", "rate", "seconds", "words_per_second"]
 DEV_COLUMNS = ["step", "epoch", "cost", "perplexity", "bleu", "best", "seconds", "chrf", "signature"]
 
-RECENT = 100  # updates
+RECENT = 100  # updates over which the pace is averaged
 
 
 class LogTable:
     """A TSV log that can be truncated to an earlier length."""
 
     def __init__(self, path: Path, columns: list[str], size: int | None) -> None:
+        """`size`: bytes to which an existing log is truncated; None for a new one, which begins with a line
+        of the column names. UserError if it cannot be written."""
         self.path, self.columns = path, columns
         try:
             # through a symbolic link, another file would be truncated
@@ -159,7 +161,8 @@ class Board:
         self.writer: SummaryWriter | None = None
 
     def add(self, kind: str, step: int, values: dict[str, float]) -> None:
-        """Values of one kind of curve (train, dev) at an update; those that are not finite are left out."""
+        """Add a point to the curve of each value, by name. `kind`: group of curves, train or dev; `step`:
+        number of the update. Values that are not finite are left out."""
         if not self.wanted:
             return
         if self.writer is None:
@@ -208,18 +211,21 @@ def open_logs(job: TrainingJob) -> TrainingLogs:
 class TrainingState(TypedDict):
     """The content of training.pt, with which training is resumed."""
 
-    progress: dict[str, object]
-    optimizer: dict[str, object]
-    random: Tensor
-    random_cuda: list[Tensor]
-    sizes: list[int]
-    extra: dict[str, str]
-    carried: Carried
-    raw: NotRequired[dict[str, Tensor]]  # with training.ema: the weights whose average step-N.pt has
+    progress: dict[str, object]  # fields of TrainingProgress
+    optimizer: dict[str, object]  # its state_dict
+    random: Tensor  # state of torch's random numbers
+    random_cuda: list[Tensor]  # the same for each GPU
+    sizes: list[int]  # bytes of train.tsv and dev.tsv
+    extra: dict[str, str]  # `matmul`: the matrix back end
+    carried: Carried  # see TrainingJob
+    raw: NotRequired[
+        dict[str, Tensor]
+    ]  # with training.ema: the weights themselves; step-N.pt has their average
 
 
 def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
-    """Write weights, training.pt that names them, and the index, in this order; then remove older weights."""
+    """Save a job, in the first process alone: weights, training.pt that names them, and the index, in this
+    order; then remove older weights. UserError for weights that are not finite and for a full disk."""
     progress = job.progress
     if not job.team.first:
         return
@@ -270,7 +276,8 @@ def load_state(directory: Path) -> TrainingState | None:
 
 
 def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgress, tuple[int, int]]:
-    """The progress in a saved state, and the sizes of the logs. CheckpointError for a damaged state."""
+    """The progress in a saved state, and the sizes of train.tsv and dev.tsv in bytes. CheckpointError for a
+    damaged state."""
     try:
         train_size, dev_size = map(int, state["sizes"])
         return TrainingProgress(**state["progress"]), (train_size, dev_size)  # type: ignore[arg-type]
@@ -299,7 +306,8 @@ def restore(job: TrainingJob, state: TrainingState) -> None:
 
 
 def load_weights(job: TrainingJob, state: TrainingState) -> None:
-    """Load the last saved weights, and their moving average if training maintains one."""
+    """Load the last saved weights, and their moving average if training maintains one. CheckpointError if
+    they do not fit the model."""
     checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
     if "raw" in state:
         if job.average:

@@ -65,7 +65,8 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
 def train_language_model(
     config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never
 ) -> LineScorer:
-    """Train the language model that section `lm` describes; arguments as in `train`.
+    """Train the language model that section `lm` describes, and load its best weights; arguments and errors
+    as in `train`.
 
     >>> lm = train_language_model({
     ...     "run": "runs/cslm",
@@ -84,7 +85,7 @@ def train_language_model(
 
 
 def read(config: Configuration) -> RunConfig:
-    """Read and check a configuration."""
+    """Read and check a configuration. ConfigError as from `config_file.load`."""
     if isinstance(config, RunConfig):
         config_file.check_config(config)
         return config
@@ -104,8 +105,9 @@ def run_training(
     stop: Callable[[], bool] = never,
     show_bar: bool = False,
 ) -> str:
-    """Check what can be checked beforehand, then train in a run directory, which is locked; returns why
-    training ended. `config_path`: the file of the configuration."""
+    """Check the configuration and the texts, then train in the run directory, which is locked meanwhile;
+    returns why training ended. `config_path`: the file of the configuration, empty if there is none;
+    `show_bar`: show a progress bar; other arguments and errors as in `train`."""
     directory = Path(config.run)
     if overwrite and parallel.may_restart():
         raise ConfigError(
@@ -129,13 +131,13 @@ def run_training(
     job = TrainingJob(config, device, team, stop, show_bar)
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
-        with parallel.reached():
+        with parallel.report_lost_process():
             return run_job(job, overwrite)
     with team.busy():
         build.trainable_kind(config.settings).check_data(config, fresh)
     run_directory.check_folder(directory, overwrite)
     # the process that was first before torchrun started them again may still be ending, on whatever host
-    with locked(directory, "nmt-train", patience=parallel.patience()), parallel.reached():
+    with locked(directory, "nmt-train", patience=parallel.patience()), parallel.report_lost_process():
         return run_job(job, overwrite)
 
 
@@ -166,8 +168,9 @@ def run_job(job: TrainingJob, overwrite: bool) -> str:
 
 
 def reopen(job: TrainingJob) -> state.TrainingState | None:
-    """Load the saved training state of an existing run; None for a new run. Configuration and input files
-    must not have changed."""
+    """Load the saved training state of an existing run; None for a new run, and for one without a save.
+    ConfigError if the configuration differs, DataError if an input file has changed, CheckpointError for a
+    damaged run."""
     directory = job.directory
     if job.team.first:
         run_directory.sweep(directory)
@@ -201,7 +204,8 @@ def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
 
 
 def assemble(job: TrainingJob, saved: state.TrainingState | None) -> None:
-    """Set up a job for a new run or a saved one: its model, batches and development set."""
+    """Set up a job: device, model, batches and development set. `saved`: state of a run to resume, None for a
+    new run."""
     config, job.fresh = job.config, saved is None
     resolve_tokenizer(config)
     devices.settle_threads()

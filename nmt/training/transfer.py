@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Transfer:
-    """Counts of the weights and words that a model has taken over from its parent."""
+    """What a model has taken over from its parent."""
 
     copied: int  # weights (single numbers) of the model that came from the parent
     total: int
@@ -33,12 +33,13 @@ class Transfer:
 
 
 def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Parent) -> Transfer:
-    """Copy the weights that fit into `model`: parameters of equal shape as a whole, those of words or
-    characters row by row for the words that both models know.
+    """Copy the weights of `parent` that fit into `model`: parameters of equal shape as a whole, those with a
+    row for each word or character row by row, for the words that both models know. `vocabs`: those of
+    `model`.
 
     ConfigError if no parameter fits.
     """
-    ours, fixed = rows_of(model, vocabs), made_for_text(model)
+    ours, fixed = rows_of(model, vocabs), text_parameters(model)
     theirs = rows_of(parent.model, (parent.source_words, parent.target_words))
     weights, copied, left = parent.model.state_dict(), 0, []
     with torch.no_grad():
@@ -75,9 +76,9 @@ def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Paren
     )
 
 
-def made_for_text(model: AnyModel) -> set[str]:
-    """Names of the parameters whose rows have a meaning that an output layer learned from its training text,
-    so that they cannot be transferred."""
+def text_parameters(model: AnyModel) -> set[str]:
+    """Names of the parameters that cannot be transferred, since an output layer has learned from its training
+    text what their rows stand for."""
     return {
         f"{path}.{name}"
         for path, layer in model.named_modules()
@@ -88,13 +89,14 @@ def made_for_text(model: AnyModel) -> set[str]:
 
 
 def rows_of(model: object, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
-    """Map the name of each parameter that is organized by words or characters to those of its rows; empty for
-    a model that is not `WordParameters`."""
+    """Map the name of each parameter with a row for each word or character to these words or characters;
+    empty for a model that is not `WordParameters`."""
     return model.rows_of(vocabs[0].words, vocabs[1].words) if isinstance(model, WordParameters) else {}
 
 
 def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Indices, in both lists, of the entries that occur in both."""
+    """Indices of the entries that occur in both lists: (n,) in `theirs`, (n,) in `ours`, in the order of
+    `ours`."""
     row_of = {word: row for row, word in enumerate(theirs)}
     pairs = [(row_of[word], row) for row, word in enumerate(ours) if word in row_of]
     parent = torch.tensor([a for a, _ in pairs], dtype=torch.long)
@@ -115,7 +117,7 @@ class PretrainedVectors:
 
 
 def vectors_file(config: RunConfig, side: str) -> str:
-    """The file of pretrained vectors for a side; empty if there is none."""
+    """Path of the pretrained vectors for a side, source or target; empty if there is none."""
     return config.data.source_vectors if side == "source" else config.data.target_vectors
 
 
@@ -135,14 +137,16 @@ def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVector
 
 
 def check_vectors(config: RunConfig, vocabs: Mapping[str, Vocab]) -> None:
-    """Check the vector files of all sides before a run is created."""
+    """Check the vector files of all sides before a run is created. `vocabs`: by side, source or target.
+    DataError as from `read_vectors`."""
     for side, vocab in vocabs.items():
         if vectors_file(config, side):
             read_vectors(config, side, vocab)
 
 
 def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab], fresh: bool) -> None:
-    """Put pretrained vectors into a `fresh` model, and freeze them if the configuration says so."""
+    """Put pretrained vectors into a model if it is `fresh`, and freeze them if training.freeze_vectors says
+    so, also in a resumed run. `vocabs`: by side, source or target."""
     for side, vocab in vocabs.items():
         frozen = config.training.freeze_vectors in (side, "both")
         if vectors_file(config, side) and (fresh or frozen):
@@ -158,22 +162,23 @@ def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab],
 
 @torch.no_grad()
 def put_vectors(table: nn.Embedding, vectors: PretrainedVectors) -> None:
-    """Set the vectors of these words in a table. A table that scales its rows gets vectors divided by the
-    scale."""
+    """Copy vectors into the rows of their words. If the table multiplies its rows by a `scale`, they are
+    divided by it first."""
     scale = float(getattr(table, "scale", 1.0))
     table.weight[vectors.ids.to(table.weight.device)] = (vectors.values / scale).to(table.weight)
 
 
 def freeze_rows(table: nn.Embedding, ids: Tensor) -> None:
-    """Freeze these rows by setting their gradient to 0; no optimizer here moves a weight whose gradient was
-    always 0."""
+    """Freeze the rows `ids` (n,) by setting their gradient to 0; no optimizer here moves a weight whose
+    gradient was always 0."""
     learned = torch.ones(table.num_embeddings, 1, device=table.weight.device)
     learned[ids.to(learned.device)] = 0
     table.weight.register_hook(lambda grad: grad * learned)
 
 
 def report_vectors(vectors: PretrainedVectors, vocab: Vocab, side: str, path: str) -> None:
-    """Log how many words have a pretrained vector, and their share of the running text."""
+    """Log how many words have a pretrained vector, and their share of the training text. `path`: the file of
+    the vectors."""
     total = sum(vocab.counts.values())
     running = sum(vocab.counts.get(word, 0) for word in vocab.decode(vectors.ids.tolist()))
     log.info(

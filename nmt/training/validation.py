@@ -27,7 +27,7 @@ from nmt.training.config import AUTO
 from nmt.training.protocols import Trainable
 
 BATCH = 64
-TRACKS, STEPS = 16, 100  # for development text that is read with the state carried
+TRACKS, STEPS = 16, 100  # parallel tracks, and units per chunk, for models that carry their state
 
 
 @dataclass
@@ -36,8 +36,8 @@ class DevSet:
     long."""
 
     pairs: list[tuple[Ids, Ids]]
-    sources: list[list[Ids]]  # of each line, as nmt-translate reads it: the parts of one that is too long
-    references: References  # the lines of the file as they are
+    sources: list[list[Ids]]  # ids of each line; of a line too long for nmt-translate, those of its parts
+    references: References  # the target lines, as they are in the file or, with `tokenized`, as words
     target: TextPipeline
     target_vocab: Vocab
     tokenized: bool = False  # both sides are scored as the words that the model sees
@@ -47,9 +47,9 @@ class DevSet:
 class DevScore:
     """The results of a validation: the cost, and BLEU and chrF, which are nan if they were not computed."""
 
-    cost: float  # -log p a word (with end symbols), natural logarithm
-    bleu: float = math.nan  # of what nmt-translate writes, 0 to 100
-    chrf: float = math.nan  # chrF2, the same
+    cost: float  # mean -log p per word, end symbols included, natural logarithm
+    bleu: float = math.nan  # BLEU of the translations as nmt-translate writes them, 0 to 100
+    chrf: float = math.nan  # chrF2 of the same translations, 0 to 100
     signature: str = ""  # of these scores, as sacreBLEU's command prints them: BLEU|nrefs:1|case:mixed|...
 
     @property
@@ -59,13 +59,13 @@ class DevScore:
     def value(self, metric: str) -> float:
         """Score by which the best weights are chosen, higher is better: BLEU, chrF, or the negative cost.
         While BLEU or chrF rounds to 0.00, the negative cost stands in; it is below any positive score."""
-        return -self.cost if metric == "cost" or self.is_zero(metric) else self.of(metric)
+        return -self.cost if metric == "cost" or self.is_zero(metric) else self.metric_score(metric)
 
     def is_zero(self, metric: str) -> bool:
         """Whether the metric is BLEU or chrF and would be printed as 0.00."""
-        return metric != "cost" and self.of(metric) < 0.005
+        return metric != "cost" and self.metric_score(metric) < 0.005
 
-    def of(self, metric: str) -> float:
+    def metric_score(self, metric: str) -> float:
         """BLEU if `metric` is `bleu`, otherwise chrF; 0 to 100."""
         return self.bleu if metric == "bleu" else self.chrf
 
@@ -86,7 +86,7 @@ def bleu_tokenizer(wish: str, data: DataConfig) -> str:
 
 
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:
-    """Compute the cost and, unless `beam_size` is 0, BLEU; also chrF if requested."""
+    """Compute the cost and, unless `beam_size` is 0, BLEU of the translations, with `chrf` also chrF2."""
     with evaluating(model):
         score = DevScore(cost=dev_cost(model, dev.pairs))
         if beam_size:
@@ -101,8 +101,8 @@ def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool
 
 
 def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
-    """Compute the cost. A model that carries its state reads the text in 16 tracks, each from a fresh state;
-    the cost is slightly higher than with a single track."""
+    """Compute the cost on a text of at least one sentence. A model that carries its state reads the text in
+    16 tracks, each from a fresh state; the cost is slightly higher than with a single track."""
     with evaluating(model):
         if model.carries:
             return DevScore(cost=running_cost(model, dev))
@@ -111,7 +111,7 @@ def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
 
 
 def validate_aligned(model: AlignedModel, pairs: Sequence[AlignedPair]) -> DevScore:
-    """The cost of an aligned model."""
+    """Compute the cost of an aligned model on one pair or more."""
     total, words = 0.0, 0
     with evaluating(model), torch.no_grad():
         for start in range(0, len(pairs), BATCH):
@@ -126,12 +126,14 @@ def evaluating(model: Trainable) -> Iterator[None]:
     """Put a model in evaluation mode, without dropout, and restore its previous mode afterwards."""
     training = model.training
     model.train(False)
-    yield
-    model.train(training)
+    try:
+        yield
+    finally:
+        model.train(training)
 
 
 def dev_cost(model: AnyModel | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) -> float:
-    """Mean -log p of a target word, end symbols included."""
+    """Mean -log p of a target word, end symbols included; natural logarithm."""
     total, words = 0.0, 0
     with torch.no_grad():
         for rows in batches_by_length(pairs, BATCH):
@@ -142,7 +144,8 @@ def dev_cost(model: AnyModel | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) 
 
 
 def running_cost(model: LanguageModel, corpus: Corpus, tracks: int = TRACKS) -> float:
-    """Mean -log p of a unit of running text, end symbols included."""
+    """Mean -log p of a unit of running text, end symbols included; natural logarithm. The text is read in
+    `tracks` parallel parts."""
     total, units = 0.0, 0
     carried: Carried = None
     for chunk in ChunkStream(join_sentences(corpus), tracks, STEPS).batches(0):
@@ -153,7 +156,7 @@ def running_cost(model: LanguageModel, corpus: Corpus, tracks: int = TRACKS) -> 
 
 
 def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
-    """The best translation of each line, as nmt-translate writes it."""
+    """Translate the development set: the best translation of each line, as nmt-translate writes it."""
     full = [part for parts in dev.sources for part in parts if len(part) or dev.tokenized]
     hypotheses = iter(search(model, full, BeamConfig(beam_size=beam_size)))
     lines, target = [], dev.target.for_text(dev.tokenized)

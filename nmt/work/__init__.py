@@ -1,2 +1,2 @@
-"""Long jobs in chunks, computed in this process, in other processes or on a cluster, and the folders from
-which they are resumed."""
+"""Long jobs: their chunks are computed in this process, in other processes or on a cluster, and they are
+resumed from their folders."""

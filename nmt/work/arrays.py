@@ -12,24 +12,25 @@ Int64s = NDArray[np.int64]
 
 
 def read_rows(path: Path, number: int, columns: int) -> UINT:
-    """Read part `number` of a file as an array (N, columns)."""
+    """Read part `number` of a file of parts as an array (N, columns). Damaged as from `stages.read_part`."""
     return np.frombuffer(stages.read_part(path, number), np.uint64).reshape(-1, columns)
 
 
 def sorted_order(rows: UINT, columns: int) -> Int64s:
-    """Indices (N,) that sort rows by their first columns."""
+    """Indices (N,) that sort rows by their first `columns` columns, the first one first."""
     return np.lexsort(tuple(rows[:, column] for column in range(columns - 1, -1, -1)))
 
 
 def group_starts(rows: UINT, columns: int) -> Int64s:
-    """Index of the first row of each group of sorted rows with equal first columns."""
+    """Index of the first row of each group of sorted rows whose first `columns` columns are equal:
+    (groups,)"""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
     return np.flatnonzero(new)
 
 
 def hash_buckets(keys: UINT, buckets: int) -> Int64s:
-    """Assign rows to buckets by a hash of their columns: (N, C) -> (N,)"""
+    """Assign rows to buckets, numbered from 0, by a hash of their columns: (N, C) -> (N,)"""
     value = np.zeros(len(keys), np.uint64)
     for column in range(keys.shape[1]):  # the finalizer of splitmix64, column by column
         value = (value ^ keys[:, column]) + np.uint64(0x9E3779B97F4A7C15)

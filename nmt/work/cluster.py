@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SLURM = "slurm:"  # prefix of the file with the settings of Slurm jobs
-SECONDS = 10  # to wait for a scheduler
+SLURM = "slurm:"  # prefix of the path of a file with the settings of Slurm jobs
+SECONDS = 10  # seconds to wait for a scheduler
 FIRST_WORKER = 60  # seconds to wait for its first worker, which may have been started just now
 
 
@@ -32,7 +32,7 @@ class Host:
     """Properties of a worker on which its results depend."""
 
     version: str  # of nmt-smt
-    processor: str  # with the version of torch
+    processor: str  # name of the processor, and version of torch
 
 
 def connect(target: str) -> "Client":
@@ -58,7 +58,7 @@ def connect(target: str) -> "Client":
 
 
 def connection_failure(error: BaseException) -> str:
-    """The cause of a failed connection, in one line."""
+    """Describe the cause of a failed connection in one line."""
     if isinstance(error, TypeError) or "ssl_context" in str(error):
         return (
             "no certificates: set distributed.comm.tls.ca-file, and client.cert and client.key below it, in "
@@ -80,7 +80,8 @@ def connection_failure(error: BaseException) -> str:
 
 
 def parse_address(target: str) -> str:
-    """Read protocol://host:port, HOST:PORT or a scheduler.json. ConfigError for anything else."""
+    """Parse PROTOCOL://HOST:PORT or HOST:PORT, or read the address in a scheduler.json. Returns it with its
+    protocol, tcp or tls. ConfigError for anything else."""
     if target.endswith(".json"):
         try:
             scheduler = json.loads(Path(target).read_text(encoding="utf-8"))
@@ -104,7 +105,7 @@ def parse_address(target: str) -> str:
 
 
 def check_safe(address: str) -> None:
-    """ConfigError for an address other than the loopback without TLS."""
+    """ConfigError for an address that is neither the loopback nor uses TLS."""
     parts = urlsplit(address)
     if parts.scheme != "tls" and not is_loopback(parts.hostname or ""):
         raise ConfigError(
@@ -121,7 +122,8 @@ def is_loopback(host: str) -> bool:
 
 
 def difference(host: Host, expected: Host, mixed: bool) -> str:
-    """Why a worker cannot take part; empty if it can. `mixed`: whether other processors are allowed."""
+    """Describe why a worker cannot take part; empty if it can. `expected`: the host of the command; `mixed`:
+    whether other processors are allowed."""
     if host.version != expected.version:
         return f"has version {host.version} of nmt-smt, not {expected.version}; install the same version"
     if host != expected and not mixed:

@@ -28,8 +28,8 @@ MESSAGES = 5  # that a stream keeps for debugging; Dask's 1,000 would hold a chu
 
 
 def shorten_log(stream: BatchedSend) -> None:
-    """Limit the number of sent messages that a stream keeps: 1,000 chunks would take 300 MB for each
-    worker."""
+    """Limit the number of sent messages that a stream keeps to MESSAGES: Dask's 1,000, a chunk each, would
+    take 300 MB for each worker."""
     stream.recent_message_log = deque(stream.recent_message_log, maxlen=MESSAGES)
 
 
@@ -38,9 +38,9 @@ class JobWatch(SchedulerPlugin):
 
     def __init__(self, name: str, client: str) -> None:
         self.name, self.client = name, client
-        self.deaths: Counter[Key] = Counter()  # by key of the chunk
-        self.event = ""  # Dask's id of the event that moves chunks now
-        # chunks that Dask blames for it; see `blame`
+        self.deaths: Counter[Key] = Counter()  # workers that each chunk has killed
+        self.event = ""  # Dask's id of the event that is moving chunks now
+        # chunks that Dask blames for this event; see `blame`
         self.blamed: list[tuple[bool, tuple[float, ...], Key]] = []
 
     async def start(self, scheduler: Scheduler) -> None:
@@ -70,15 +70,16 @@ class JobWatch(SchedulerPlugin):
             task.suspicious = self.suspicion(key)
 
     def shorten_span(self, task: TaskState) -> None:
-        """Drop Dask's description of every chunk of the job, 400 bytes each."""
+        """Clear the list in which Dask describes every chunk of the job, 400 bytes each."""
         extension = self.scheduler.extensions.get("spans")
         span = extension.spans.get(task.group.span_id) if extension else None
         if span and span.metadata:
             span.metadata["collections"].clear()
 
     def blame(self, task: TaskState, finish: str, event: str) -> None:
-        """Record a chunk that Dask suspects, for `remove_worker`. Failed chunks sort first, then by priority,
-        which is the order in which a worker computes; `Dask.map` gives each chunk its own priority."""
+        """Record a chunk that Dask suspects because of an event, for `remove_worker`. `finish`: its new
+        state. Chunks that Dask has given up sort first, the others by priority, the order in which a worker
+        computes them; `Dask.map` gives each chunk its own priority."""
         if event != self.event:
             self.event, self.blamed = event, []
         if task.suspicious > self.suspicion(task.key):

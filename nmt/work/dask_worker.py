@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 
 def claim_gpu(folder: Path, names: Sequence[str]) -> tuple[int, FileLock | None]:
-    """Claim the first GPU that no other process has claimed; returns its index and the lock. Returns None for
-    the lock if GPUs have to be shared: with more processes than GPUs, or if other users could write to the
-    folder of the locks. `names`: of the GPUs that this process may use."""
+    """Claim the first GPU that no other process has claimed. Returns its index in `names`, the GPUs that this
+    process may use, and the lock. Without a lock (None) the GPU is shared: if there are more processes than
+    GPUs, or if other users could write to the folder of the locks."""
     if not is_private_folder(folder):
         log.warning("%s: other users can write there; GPUs are assigned without locks", folder)
         return os.getpid() % len(names), None
@@ -57,7 +57,8 @@ def is_private_folder(folder: Path) -> bool:
 
 @cache
 def claim_own_gpu(count: int) -> tuple[int, FileLock | None]:
-    """Claim a GPU for the lifetime of this process. `count`: GPUs that torch sees."""
+    """Claim a GPU for the lifetime of this process; returns its index and the lock, as `claim_gpu` does.
+    `count`: number of GPUs that torch sees."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = visible if len(visible) == count and all(visible) else [str(number) for number in range(count)]
     return claim_gpu(Path(tempfile.gettempdir()) / f"nmt-smt-gpus-{os.getuid()}", names)
@@ -82,8 +83,10 @@ class JobPlugin(WorkerPlugin):
         mixed: bool,
         members: Container[str] = (),
     ) -> None:
-        """`members`: addresses of the workers that the job starts with. If one of them cannot take part, the
-        job is refused; a worker that joins later and cannot take part is closed."""
+        """`name`: of the job; `make_compute`: loads the models and returns the function that computes a
+        chunk; `expected`: the host of the command; `mixed`: whether other processors are allowed. `members`:
+        addresses of the workers that the job starts with. If one of them cannot take part, the job is
+        refused; a worker that joins later and cannot take part is closed."""
         self.name, self.make_compute, self.expected, self.mixed = name, make_compute, expected, mixed
         self.members = members
 
@@ -117,7 +120,7 @@ class JobPlugin(WorkerPlugin):
         self.thread.shutdown(wait=False, cancel_futures=True)
 
     def compute(self, task: object) -> object:
-        """Compute the result of a chunk."""
+        """Compute the result of a chunk. Errors get a note with the address of this worker."""
         try:
             return self.thread.submit(self.run, task).result()
         except Exception as error:
@@ -126,5 +129,6 @@ class JobPlugin(WorkerPlugin):
 
 
 def reschedule(task: object) -> object:
-    """Replaces `compute` on a worker that cannot compute: another worker takes the chunk."""
+    """Raise Reschedule, so that another worker computes the chunk; replaces the function of a job on a worker
+    that cannot take part."""
     raise Reschedule

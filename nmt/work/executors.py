@@ -77,8 +77,8 @@ class ExecutorConfig:
 
 
 # ---- lost chunks -------------------------------------------------------------------------------------------
-# A chunk that no worker survived yields `Lost` as its result. The command collects the lines of such chunks
-# in `LostLines`, computes the rest, and then `check` ends it with an error.
+# The result of a chunk that no worker survived is `Lost`. The command collects the lines of such chunks in
+# `LostLines` and computes the rest; then `LostLines.check` raises an error.
 
 
 Result = TypeVar("Result")
@@ -98,7 +98,7 @@ KILLED = Lost("three workers died while computing them")  # on a cluster
 
 
 def require_results(results: Iterable[Result | Lost]) -> Iterator[Result]:
-    """Pass on the results of a job that needs all of them. UserError for the first lost task."""
+    """Yield the results of a job that needs all of them. UserError for the first task that was lost."""
     for number, result in enumerate(results, 1):
         if isinstance(result, Lost):
             raise UserError(f"chunk {number} of the job: {result.reason}; are they short of memory?")
@@ -113,7 +113,8 @@ class LostLines:
     reason: str = ""
 
     def add(self, first: int, last: int, lost: Lost) -> None:
-        """Add the lines of a lost chunk; chunks come in order."""
+        """Add the lines of a lost chunk, from `first` to `last`, inclusive and counted from 1; chunks come in
+        order."""
         self.reason = self.reason or lost.reason
         if self.ranges and self.ranges[-1][1] == first - 1:
             first = self.ranges.pop()[0]
@@ -121,7 +122,7 @@ class LostLines:
 
     def check(self, name: str, remedy: str, lines_before: int = 0) -> None:
         """UserError that names the lost lines of the file `name`, and a remedy; does nothing if none were
-        lost. `lines_before`: number of lines of the file before the first counted one."""
+        lost. `lines_before`: number of lines of the file before line 1 of these ranges."""
         if not self.ranges:
             return
         shown = ", ".join(
@@ -258,7 +259,8 @@ def serve_tasks(connection: Connection, make_compute: Callable[[], Callable[[Tas
 
 
 def make_compute_or_fail(make_compute: Callable[[], Callable[[Task], Result]]) -> Callable[[Task], Result]:
-    """Call `make_compute`; if it fails, return a function that raises this error for every task."""
+    """Load the plugins and call `make_compute`; if that fails, return a function that raises this error for
+    every task."""
     try:
         plugins.load()
         return make_compute()
@@ -410,7 +412,8 @@ class Dask(Generic[Task, Result]):
             raise self.scheduler_lost() from error
 
     def result(self, future: "DaskFuture[object]") -> Result | Lost:
-        """Wait for a task and release it on the cluster. Warns periodically while no worker is left."""
+        """Wait for a task, return its result and release it on the cluster; `Lost` if it killed its workers.
+        Warns periodically while no worker is left. UserError if the scheduler is lost."""
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
 
@@ -428,7 +431,7 @@ class Dask(Generic[Task, Result]):
         return result
 
     def done(self, future: "DaskFuture[object]") -> bool:
-        """Wait for a task for a limited time; returns whether it is done."""
+        """Wait for a task for at most SECONDS_TO_NEWS; returns whether it is done."""
         from distributed import wait
 
         with self.client.as_current(), suppress(TimeoutError):
@@ -444,7 +447,8 @@ class Dask(Generic[Task, Result]):
 
 
 def warn_of_refusal(event: tuple[float, str]) -> None:
-    """Warn of a worker that joined later, cannot take part, and has closed."""
+    """Log a warning about a worker that joined later and was closed because it cannot take part. `event`:
+    (time, reason)."""
     log.warning("%s; it does not take part", event[1])
 
 
@@ -488,8 +492,8 @@ def make(
     make_compute: Callable[[], Callable[[Task], Result]],
     config: ExecutorConfig,
 ) -> Executor[Task, Result]:
-    """Make the executor that the settings name. ConfigError for an unknown name, and for a `cluster` setting
-    that the executor does not use."""
+    """Make the executor that the settings name, see the docstring of this module. ConfigError for an unknown
+    name, and for a `cluster` setting that the executor does not use."""
     if config.name not in EXECUTORS:
         raise ConfigError(f"executor {config.name!r} is unknown, expected one of {', '.join(EXECUTORS)}")
     if config.cluster and config.name in ("local", "processes"):
@@ -502,7 +506,7 @@ def make(
 
 Line = TypeVar("Line")
 
-LINES_PER_CHUNK = 500  # a tenth of a second for a tokenizer
+LINES_PER_CHUNK = 500  # a tokenizer takes a tenth of a second for them
 
 
 def convert_lines(

@@ -42,7 +42,8 @@ class SlurmConfig:
 
 
 def read_config(path: str) -> SlurmConfig:
-    """Read FILE. ConfigError for a file that is missing or not YAML, an unknown key or a wrong value."""
+    """Read FILE. DataError for a file that cannot be read; ConfigError for one that is not YAML, an unknown
+    key or a wrong value."""
     text = "\n".join(files.read_lines(path))
     try:
         values = OmegaConf.to_container(parse(text))
@@ -65,13 +66,13 @@ def read_config(path: str) -> SlurmConfig:
 
 
 def fits(value: object, listed: bool) -> bool:
-    """Whether a value is a text, or with `listed` a list of texts."""
+    """Whether a value is a string, or with `listed` a list of strings."""
     parts = value if isinstance(value, list) else [value]
     return isinstance(value, list) == listed and all(isinstance(part, str) for part in parts)
 
 
 def job_options(config: SlurmConfig) -> dict[str, object]:
-    """Keywords of dask-jobqueue for a job whose workers have one thread each."""
+    """Convert the settings to keywords of dask-jobqueue, for jobs whose workers have one thread each."""
     return {
         "cores": config.cores,
         "processes": config.cores,
@@ -89,8 +90,9 @@ def job_options(config: SlurmConfig) -> dict[str, object]:
 
 
 def start_cluster(path: str) -> "SLURMCluster":
-    """Start the scheduler, with TLS, and submit the jobs of the workers. UserError if Slurm or dask-jobqueue
-    is missing; TypeError, ValueError and OSError for missing or unusable certificates."""
+    """Start the scheduler in this process, with TLS, and submit the jobs of the workers. `path`: FILE, errors
+    as from `read_config`. UserError if Slurm or dask-jobqueue is missing; TypeError, ValueError and OSError
+    for missing or unusable certificates."""
     config = read_config(path)
     try:
         from dask_jobqueue.slurm import SLURMCluster

@@ -56,7 +56,8 @@ def damaged_file(path: Path) -> Damaged:
 
 
 def write_parts(path: Path, parts: Iterable[Part]) -> None:
-    """Write a file of parts. UserError if that fails, for example on a full disk."""
+    """Write a file of parts, completely or not at all. UserError if that fails, for example on a full
+    disk."""
     views = [memoryview(part if isinstance(part, bytes) else part.data) for part in parts]
     buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
     sizes = [buffer.nbytes for buffer in buffers]
@@ -72,7 +73,8 @@ def write_parts(path: Path, parts: Iterable[Part]) -> None:
 
 
 def part_entry(path: Path, number: int) -> tuple[int, int, int]:
-    """Offset, length in bytes and checksum of a part."""
+    """Offset, length in bytes and CRC-32 of part `number`, counted from 0. Raises Damaged if the file is
+    missing or truncated."""
     try:
         with open(path, "rb") as stream:
             stream.seek(PARTS_HEAD + PART_ENTRY.size * number)
@@ -85,7 +87,7 @@ def part_entry(path: Path, number: int) -> tuple[int, int, int]:
 
 
 def read_part(path: Path, number: int) -> bytes:
-    """Read a part. Raises Damaged if it is not what was written."""
+    """Read part `number`, counted from 0. Raises Damaged if it is not what was written."""
     start, size, checksum = part_entry(path, number)
     try:
         with open(path, "rb") as stream:
@@ -131,16 +133,16 @@ def is_complete(path: Path) -> bool:
 # ---- stages ------------------------------------------------------------------------------------------------
 
 
-Task = tuple[str, int]  # a stage, and the number of a task in it
+Task = tuple[str, int]  # name of a stage, and number of a task in it, from 0
 
 
 @dataclass(frozen=True)
 class SharedFolder:
-    """Folder of a job in stages, which all workers share."""
+    """The folder of a job in stages, which all workers share, and how the job starts."""
 
-    folder: Path  # absolute, since workers may run in another folder
-    command: str  # the command that locks it
-    resume: bool = False
+    folder: Path  # absolute, since workers may have another working directory
+    command: str  # name of the command that locks it
+    resume: bool = False  # whether to resume an unfinished job
 
 
 def task_file(folder: Path, stage: str, number: int) -> Path:
@@ -149,37 +151,37 @@ def task_file(folder: Path, stage: str, number: int) -> Path:
 
 
 class StageWorker(ABC):
-    """Computes the tasks of a job, in the command or in a process of its own, and holds the data that all
-    tasks need. `folder`: the shared folder."""
+    """Computes the tasks of a job, and holds the data that all tasks need. Subclasses are picklable, so that
+    workers in other processes get a copy. `folder`: the shared folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @abstractmethod
     def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
-        """Compute the parts of the file of a task."""
+        """Compute the parts of the file of task `number` of a stage."""
 
     def __call__(self, task: Task) -> None:
-        """Compute the file of a task unless it exists."""
+        """Compute and write the file of a task, unless it exists and is complete."""
         ensure_file(task_file(self.folder, *task), partial(self.compute_parts, *task))
 
 
 def begin_worker(worker: StageWorker) -> StageWorker:
-    """Start a worker in its process. ConfigError if the process does not see the shared folder."""
+    """Check that this process sees the shared folder, and return the worker. ConfigError if it does not."""
     check_shared(worker.folder)
     return worker
 
 
 def ensure_file(path: Path, make: Callable[[], Iterable[Part]]) -> None:
-    """Write a file unless it exists and is complete."""
+    """Write the parts that `make` computes to a file, unless it exists and is complete."""
     if not is_complete(path):
         write_parts(path, make())
 
 
 @contextmanager
 def lock_shared(shared: SharedFolder, settings: Mapping[str, object]) -> Iterator[None]:
-    """Lock the folder of a job and record its settings; remove the folder when the block succeeds or raises
-    DataError, and keep it after any other error.
+    """Context that locks the folder of a job and records its settings. The folder is removed when the block
+    succeeds or raises DataError, and kept after any other error.
 
     ConfigError for an unfinished job without `resume` or with other settings, and for a folder with other
     files."""
@@ -232,19 +234,20 @@ SHARD_STAGE, SHARD_COUNT = "text", "shards"
 
 @dataclass(frozen=True)
 class Shard:
-    """Lines of a parallel text."""
+    """Consecutive lines of a parallel text."""
 
     first: int  # number of the first line, from 1
     rows: list[tuple[str, ...]]  # parallel lines
 
     def lines(self, name: str) -> str:
-        """Name of the shard for messages."""
+        """Name the lines of the shard for messages. `name`: of the text."""
         return f"{name}: lines {self.first}-{self.first + len(self.rows) - 1}"
 
 
 def cut_shards(folder: Path, paths: Sequence[str], words: int) -> list[str]:
-    """Cut texts into shards of about `words` words, counted over the first two texts; returns the names of
-    the shards for messages. DataError for texts of unequal length."""
+    """Cut parallel texts into shards of about `words` words, counted over the first two texts, and write them
+    to the folder of a job; returns the names of the shards for messages. DataError for texts of unequal
+    length."""
     names: list[str] = []
     rows: list[tuple[str, ...]] = []
     first = words_so_far = 0
@@ -279,6 +282,6 @@ def read_shard(folder: Path, number: int) -> Shard:
 
 
 def read_shards(folder: Path) -> Iterator[tuple[str, ...]]:
-    """Read the parallel lines of all shards."""
+    """Yield the parallel lines of all shards. Raises Damaged as from `read_shard`."""
     for number in range(count_shards(folder)):
         yield from read_shard(folder, number).rows

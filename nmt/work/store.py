@@ -20,11 +20,12 @@ from nmt.io import files, locks, manifest
 from nmt.io.manifest import Entries
 
 # ---- settings ----------------------------------------------------------------------------------------------
-# JSON in the folder of a long job with the settings that it was started with; resuming needs the same ones.
+# A JSON file in the folder of a long job has the settings with which it was started; it is resumed only with
+# the same ones.
 
 
 def read_settings(path: Path) -> dict[str, object] | None:
-    """Read recorded settings; None without a file. DataError for a file that is damaged or something else."""
+    """Read recorded settings; None if there is no file. DataError for a file that is not a JSON object."""
     try:
         settings = json.loads(files.read_small(path).decode("utf-8"))
     except FileNotFoundError:
@@ -41,12 +42,13 @@ def damaged_settings(path: Path) -> DataError:
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
-    """Record the settings of a job that starts."""
+    """Record the settings with which a job starts, which JSON must be able to express."""
     files.write_text(path, [json.dumps(settings)])
 
 
 def changed_settings(recorded: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
-    """Names of the settings that differ from the recorded ones (in which tuples have become lists)."""
+    """Names of the settings that differ from the recorded ones, in which JSON has turned tuples into
+    lists."""
     now = json.loads(json.dumps(settings))
     return [key for key in now if now[key] != recorded.get(key)]
 
@@ -75,8 +77,8 @@ def is_ours(folder: Path, name: str) -> bool:
 
 
 def check_ours(folder: Path, name: str, what: str, suggestion: str = "another folder") -> None:
-    """ConfigError for a non-empty folder that is not `what`, judging by its settings file `name`; the message
-    proposes `suggestion`."""
+    """ConfigError for a folder that is neither free nor has a settings file `name`, see `is_ours`. The
+    message says that it is not `what`, and proposes `suggestion`."""
     if not is_ours(folder, name):
         raise ConfigError(f"{folder}: is not empty, and not {what}; name {suggestion}")
 
@@ -88,14 +90,14 @@ SETTINGS = "job.json"
 
 
 def job_folder_path(output: str) -> Path:
-    """Path of the job folder of an output."""
+    """Path of the job folder of an output file: beside it, with `.job` added."""
     return Path(f"{output}.job")
 
 
 @contextmanager
 def lock_job(output: str, command: str) -> Iterator[None]:
-    """Lock the job folder of an output, before any work. UserError if another process works on this output. A
-    job that ends before its first result leaves no folder behind."""
+    """Context that locks the job folder of an output file. `command`: its name, for messages. UserError if
+    another process works on this output. A job that ends before its first result leaves no folder behind."""
     folder = job_folder_path(output)
     with locks.locked(folder, command):
         try:
@@ -106,19 +108,21 @@ def lock_job(output: str, command: str) -> Iterator[None]:
 
 
 def has_results(folder: Path) -> bool:
-    """Whether a job folder holds anything that would take time to compute again."""
+    """Whether a job folder holds results, that is, a non-empty file other than its settings, its lock and an
+    unfinished output."""
     own = (SETTINGS, locks.FILE, files.UNFINISHED)
     return any(path.name not in own and path.stat().st_size for path in folder.iterdir())
 
 
 def recorded_settings(output: str) -> dict[str, object]:
-    """The settings of the unfinished job of an output; {} without one."""
+    """Read the settings of the unfinished job of an output file; {} if there is none. DataError if they are
+    damaged."""
     return read_settings(job_folder_path(output) / SETTINGS) or {}
 
 
 def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) -> bool:
-    """Whether the folder holds an unfinished job to resume. ConfigError if it holds one but `resume` is
-    false, or one with other settings."""
+    """Whether the folder holds an unfinished job, which then is to be resumed. ConfigError if it holds one
+    but `resume` is false, or one with other settings; DataError if its settings are damaged."""
     recorded = read_settings(folder / SETTINGS)
     if recorded is None:
         return False
@@ -135,9 +139,9 @@ def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) ->
 
 
 def start_job(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
-    """Start or resume the job of an output; returns the path of its file of results, which does not exist yet
-    for a new job. A job that was killed before its first result counts as new. ConfigError as from
-    `is_unfinished`."""
+    """Start or resume the job of an output file. `results`: name of the file of its results in the job
+    folder. Returns the path of this file, which does not exist yet for a new job. A job that was killed
+    before its first result counts as new. Errors as from `is_unfinished`."""
     folder = job_folder_path(output)
     if not (folder.is_dir() and has_results(folder)) or not is_unfinished(folder, settings, resume):
         try:
@@ -154,12 +158,13 @@ def start_job(output: str, settings: Mapping[str, object], results: str, resume:
 
 
 def file_digests(paths: Iterable[str | Path]) -> dict[str, str]:
-    """The checksum of each file, by its absolute path. DataError for one that cannot be read."""
+    """The SHA-256 of each file, by its absolute path. DataError for one that cannot be read."""
     return {os.path.abspath(path): manifest.digest(path) for path in paths}
 
 
 def check_digests(contents: Mapping[str, str]) -> None:
-    """DataError for a file that is missing here or has another checksum. `contents`: checksums by path."""
+    """DataError for a file that is missing on this machine or has another checksum. `contents`: SHA-256 by
+    path."""
     for path, expected in contents.items():
         try:
             digest = manifest.digest(path)
@@ -202,7 +207,8 @@ def unfinished(path: Path, recorded: bool = False, flush: bool = True) -> Iterat
 
 
 def remove_unfinished(folder: Path, patterns: Iterable[str]) -> None:
-    """Remove unfinished files of killed steps. UserError if that fails."""
+    """Remove the files and folders that match glob patterns: unfinished ones of killed steps. UserError if
+    that fails."""
     try:
         for path in [path for pattern in patterns for path in folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -226,7 +232,8 @@ class Store:
         return name in self.entries() and (self.folder / name).exists()
 
     def record(self, patterns: Iterable[str]) -> None:
-        """Record the files that match glob patterns, without locks and unfinished ones."""
+        """Add the sizes and checksums of the files that match glob patterns to the manifest; leaves out locks
+        and unfinished files."""
         paths = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
         finished = {
             path.relative_to(self.folder).as_posix(): [manifest.entry(path)]
@@ -236,7 +243,7 @@ class Store:
         manifest.save(self.folder, self.entries() | finished)
 
     def recorded(self, patterns: Iterable[str]) -> set[str]:
-        """Names of the recorded files that match the patterns."""
+        """Names of the recorded files that match glob patterns."""
         flat = [pattern.replace("**/", "") for pattern in patterns]
         return {name for name in self.entries() if any(fnmatchcase(name, pattern) for pattern in flat)}
 
@@ -249,8 +256,11 @@ class Store:
         missing = []
         for name, contents in self.entries().items():
             path = self.folder / name
-            remedy = f"remove {top} to start over" if name in fixed else "remove it, and it will be created "
-            "again"
+            remedy = (
+                f"remove {top} to start over"
+                if name in fixed
+                else "remove it, and the same command creates it again"
+            )
             if path.exists() and manifest.entry(path) not in contents:
                 raise DataError(f"{path}: was changed since it was finished; restore it, or {remedy}")
             if not path.exists():
@@ -260,7 +270,7 @@ class Store:
         return missing
 
     def forget(self, names: Container[str]) -> None:
-        """Delete files and their entries in the manifest."""
+        """Delete files and their entries in the manifest; names that are not recorded are ignored."""
         entries = self.entries()
         for name in entries:
             if name in names:
@@ -281,7 +291,8 @@ RECORD_CHECKSUM = struct.Struct("<I")
 
 
 class ChunkRecords:
-    """File of the results of finished chunks. The process that opens it holds the lock of the job folder."""
+    """File of the results of finished chunks, by number. The process that opens it must hold the lock of the
+    job folder."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -297,7 +308,7 @@ class ChunkRecords:
         return len(self.positions)
 
     def scan(self) -> None:
-        """Find the position of each complete record."""
+        """Read the positions of all complete records; stops at a torn one."""
         size, head = self.path.stat().st_size, RECORD_KEY.size + RECORD_CHECKSUM.size
         with open(self.path, "rb") as stream:
             while len(read := stream.read(head)) == head:
@@ -311,7 +322,8 @@ class ChunkRecords:
                 self.end = stream.tell()
 
     def read(self, number: int) -> bytes:
-        """Read the result of a finished chunk. DataError if it can no longer be read."""
+        """Read the result of a finished chunk. KeyError for a chunk that is not finished, DataError if the
+        file can no longer be read."""
         start, length = self.positions[number]
         try:
             with open(self.path, "rb") as stream:
@@ -352,8 +364,8 @@ class Step(Generic[Job]):
 
     name: str
     result: str  # the file that it writes last, relative to the folder of the job
-    work: Callable[[Job], None]
-    files: tuple[str, ...] = ()  # patterns of all files that it writes, where checksums are recorded
+    work: Callable[[Job], None]  # does the step
+    files: tuple[str, ...] = ()  # glob patterns of all files that it writes, for recording their checksums
 
 
 def run_steps(
@@ -364,8 +376,8 @@ def run_steps(
     around: Callable[[Step[Job]], AbstractContextManager[None]],
 ) -> None:
     """Run the unfinished steps in order. A job that is killed at any moment and started again ends with the
-    same files. `record`: records that a step is finished; `around`: a context around both, such as a clock.
-    Steps are drawn one at a time."""
+    same files. `finished`: whether a step is finished; `record`: records that it is; `around`: context for
+    work and record of a step, such as a clock. Steps are drawn one at a time."""
     for step in steps:
         if not finished(step):
             with around(step):

@@ -1,4 +1,4 @@
-"""Jobs that turn lines into lines: a text is cut into chunks, and an executor computes the lines that each
+"""Jobs that convert lines to lines: a text is cut into chunks, and an executor computes the lines that each
 chunk adds to one or more outputs, in order.
 
 With a job folder, the lines of finished chunks are recorded there, and a killed job continues after them,
@@ -18,23 +18,23 @@ from nmt.work.store import ChunkRecords
 Task_co = TypeVar("Task_co", covariant=True)
 Task = TypeVar("Task")
 
-Lines = list[list[str]]  # of each output; a chunk may add any number of lines to it
+Lines = list[list[str]]  # the lines that a chunk adds to each output, any number of them
 
 
 @dataclass(frozen=True)
 class TextChunk(Generic[Task_co]):
     """Lines that are computed together."""
 
-    first: int  # number of the first line in the input, from 0
-    count: int
-    task: Task_co
+    first: int  # index of the first line in the input, from 0
+    count: int  # number of lines
+    task: Task_co  # what the executor gets
 
 
 @dataclass(frozen=True)
 class FinishedChunk:
     """The lines that a chunk adds to each output."""
 
-    count: int  # lines of the input
+    count: int  # number of lines of the input
     outputs: Lines
     earlier: bool  # finished before the job was resumed
 
@@ -82,7 +82,7 @@ def compute_chunks(
 
 
 def read_chunk(records: ChunkRecords, number: int) -> Lines:
-    """Read the lines of a finished chunk. DataError if the file has changed since the job started."""
+    """Read the lines of finished chunk `number`. DataError if the file has changed since the job started."""
     try:
         outputs: Lines = json.loads(records.read(number))
     except (ValueError, RecursionError) as error:

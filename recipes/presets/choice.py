@@ -33,7 +33,7 @@ from nmt.metrics import BleuScore, References, tokenizer_for
 from nmt.text.inspection import inspect_pairs
 from nmt.training import config_file, loop
 from nmt.training.config import RunConfig
-from nmt.training.cost import TrainingSample, job_of, take_sample
+from nmt.training.cost import TrainingSample, make_job, take_sample
 from nmt.training.proposal import MOST_WARM_UP
 
 # Target units (subwords and end symbols) per CPU second in training, one thread: medians of --measure over
@@ -297,7 +297,7 @@ def speeds(setups: Sequence[Setup]) -> Iterator[str]:
     """Yield a line for each measurement: name of the setup, and target units per CPU second. Each setup is
     measured ROUNDS times, in turn."""
     set_up_device("cpu", 1, "auto")
-    jobs = [(setup, job_of(setup.config, setup.sample(), "cpu")) for setup in setups]
+    jobs = [(setup, make_job(setup.config, setup.sample(), "cpu")) for setup in setups]
     for setup, job in jobs * ROUNDS:
         job.model.train()
         batches = chain.from_iterable(map(job.stream.batches, count()))

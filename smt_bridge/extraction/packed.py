@@ -131,7 +131,7 @@ class PackedLinks(Sequence[Links]):
         return PackedLinks(self.source, self.target, np.append(0, np.cumsum(sizes)))
 
     def lines(self) -> Iterator[str]:
-        """Each pair's links as pharaoh.line_of writes them."""
+        """Each pair's links as pharaoh.format_links writes them."""
         for first in range(0, len(self), LINES):
             part = self[first : first + LINES]
             pair = np.repeat(np.arange(len(part)), np.diff(part.offsets))

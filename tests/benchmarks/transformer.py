@@ -43,7 +43,7 @@ class Contestant:
         content = {"run": f"{folder}/{preset}", "data": sides, "training": training}
         config = config_file.from_mapping(content, preset)
         self.job = TrainingJob(config)
-        build.translator(self.job)
+        build.set_up_translator(self.job)
         self.name, self.config, self.seconds, self.words = preset, config, 0.0, 0
         self.model = cast(AnyModel, self.job.model)
         self.batches = (batch for epoch in cycle(range(10**6)) for batch in self.job.stream.batches(epoch))

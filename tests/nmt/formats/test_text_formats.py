@@ -170,8 +170,8 @@ def test_points_outside_the_sentences() -> None:
 
 def test_written_points_are_read_again() -> None:
     links = frozenset([(10, 2), (2, 10), (2, 1)])
-    assert pharaoh.line_of(links) == "2-1 2-10 10-2"
-    assert pharaoh.parse(pharaoh.line_of(links), "") == links and pharaoh.line_of(frozenset()) == ""
+    assert pharaoh.format_links(links) == "2-1 2-10 10-2"
+    assert pharaoh.parse(pharaoh.format_links(links), "") == links and pharaoh.format_links(frozenset()) == ""
 
 
 def test_gold_links() -> None:

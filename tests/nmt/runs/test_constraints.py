@@ -156,7 +156,7 @@ def test_long_lines() -> None:
 def test_prefixes_short_lists_and_ensembles() -> None:
     run = TorchRun([make_run().members[0], make_run(seed=2).members[0]])
     maker = run.maker(Constraints(avoid=["w5"]))
-    given = [maker.of(line, "here", ["w7", "w8 w9"] if line else []) for line in LINES]
+    given = [maker.for_line(line, "here", ["w7", "w8 w9"] if line else []) for line in LINES]
     prefixes = ["w8", "w9 w7", "", "w8 w9"]
     found = run.search(TranslationRequest(LINES, prefixes, given), SHORT)
     for line, prefix, candidates in zip(LINES, prefixes, found, strict=True):

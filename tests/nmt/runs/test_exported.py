@@ -61,7 +61,7 @@ def make_run(**settings: object) -> TorchRun:
 def exported(run: TorchRun, folder: Path, quantization: str = "float32") -> ExportedRun:
     [member] = run.members
     with run_directory.writing(folder) as new:
-        export.write(member, export.expressible(member), quantization, new)
+        export.write(member, export.exportable_model(member), quantization, new)
     return ExportedRun.of(folder)
 
 
@@ -212,7 +212,7 @@ print({{"torch", "numba", "numpy", "omegaconf"}} & {{*sys.modules}})
 def test_other_models_are_refused_by_name() -> None:
     rnn = TorchRun.of(MODELS / "translator").members[0]
     with pytest.raises(ConfigError, match=r"translator: model\.type: rnn: CTranslate2 has no such model"):
-        export.expressible(rnn)
+        export.exportable_model(rnn)
     classes = make_run(output="classes", tied="none").members[0]
     with pytest.raises(ConfigError, match=r"model\.output: CTranslate2 has no such output layer"):
-        export.expressible(classes)
+        export.exportable_model(classes)

@@ -216,9 +216,9 @@ def pipeline(characters: bool = False) -> TextPipeline:
 def test_a_line_is_as_long_as_in_the_run_that_segments_it_finest() -> None:
     words, both = LineLengths([pipeline()], 5), LineLengths([pipeline(), pipeline(characters=True)], 5)
     limit = words.limit(3)
-    assert words.of("ab cd ef gh", limit) == 4
-    assert both.of("ab cd ef gh", limit) == 8
-    assert both.of("a b", limit) == 0  # no more characters than the limit has words
+    assert words.count_units("ab cd ef gh", limit) == 4
+    assert both.count_units("ab cd ef gh", limit) == 8
+    assert both.count_units("a b", limit) == 0  # no more characters than the limit has words
 
 
 def test_the_limit_is_what_the_training_allowed_if_that_is_more() -> None:
@@ -239,4 +239,4 @@ def test_long_lines_are_refused_by_number_or_cut_into_parts() -> None:
 def test_a_giant_word_counts_by_its_characters() -> None:
     lengths = LineLengths([pipeline(characters=True)], 5)
     limit = lengths.limit(3)
-    assert lengths.of("x" * (GIANT_WORD * 3 + 1), limit) == GIANT_WORD * 3 + 1
+    assert lengths.count_units("x" * (GIANT_WORD * 3 + 1), limit) == GIANT_WORD * 3 + 1

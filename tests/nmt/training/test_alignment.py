@@ -161,14 +161,14 @@ def test_a_bad_alignment_is_one_line_and_makes_no_run(tmp_path: Path, command: C
 def test_links_of_each_pair(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("0-0 2-1\n\n")
     rows = [(["a", "b", "c"], ["x", "y"]), (["a"], [])]
-    found = list(alignment.with_links(rows, str(tmp_path / "a")))
+    found = list(alignment.add_links(rows, str(tmp_path / "a")))
     assert [(words, other) for words, other, _ in found] == rows
     assert [set(links) for *_, links in found] == [{(0, 0), (2, 1)}, set()]
     for short in (rows[:1], [*rows, rows[0]]):
         with pytest.raises(DataError, match="not as many lines as the text"):
-            list(alignment.with_links(short, str(tmp_path / "a")))
+            list(alignment.add_links(short, str(tmp_path / "a")))
     with pytest.raises(DataError, match=r"a:1: point 2-1 is outside"):
-        list(alignment.with_links([(["a", "b"], ["x", "y"]), rows[1]], str(tmp_path / "a")))
+        list(alignment.add_links([(["a", "b"], ["x", "y"]), rows[1]], str(tmp_path / "a")))
 
 
 def test_words_are_counted_as_the_text_pipeline_makes_them(tmp_path: Path) -> None:

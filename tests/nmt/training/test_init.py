@@ -154,7 +154,7 @@ def test_the_work_that_is_planned(training: dict[str, object], tmp_path: Path) -
     (tmp_path / "sample").mkdir()
     found = measure(config, report.sides, tmp_path / "sample", seconds=0.05)
     job = TrainingJob(config)
-    build.translator(job)
+    build.set_up_translator(job)
     assert isinstance(job.stream, BatchStream)
     assert found.parameters == sum(one.numel() for one in job.model.parameters())
     updates = job.stream.count(0) / config.training.accumulate
@@ -194,7 +194,7 @@ def test_units_are_counted_as_training_counts_them(tmp_path: Path) -> None:
     (tmp_path / "sample").mkdir()
     cost = measure(config, report.sides, tmp_path / "sample", seconds=0)
     job = TrainingJob(config)
-    build.translator(job)
+    build.set_up_translator(job)
     assert cost.parameters == sum(one.numel() for one in job.model.parameters())
     assert cost.validation_seconds > 0
 

@@ -34,8 +34,8 @@ from nmt.training.loop import (
     record_shares,
     remedy,
     report_out_of_memory,
+    report_validation_out_of_memory,
     update,
-    validating,
     write_log,
 )
 from nmt.training.optimizers import current_rate
@@ -341,7 +341,7 @@ def test_other_errors_stay_what_they_are() -> None:
     job = make_job()
     with pytest.raises(RuntimeError, match="a mistake of ours"), report_out_of_memory(job, [of(1, 1)]):
         raise RuntimeError("a mistake of ours")
-    with pytest.raises(RuntimeError, match="a mistake of ours"), validating(job):
+    with pytest.raises(RuntimeError, match="a mistake of ours"), report_validation_out_of_memory(job):
         raise RuntimeError("a mistake of ours")
     assert job.largest == BatchSize()
 
@@ -364,7 +364,7 @@ def test_what_helps() -> None:
 
 def test_nothing_fits() -> None:
     with pytest.raises(UserError, match=r"; none has fit before\. Nothing was saved before\. "):
-        loop.updates(make_job(model=Small(SIZES, 7, 7), batches=[of(4, 20)], max_epochs=1), None)  # type: ignore[arg-type]
+        loop.run_updates(make_job(model=Small(SIZES, 7, 7), batches=[of(4, 20)], max_epochs=1), None)  # type: ignore[arg-type]
 
 
 def test_a_development_set_that_does_not_fit() -> None:

@@ -11,12 +11,12 @@ from nmt.training import optimizers
 from nmt.training.optimizers import (
     Adadelta,
     WeightAverage,
-    all_at_once,
     clip,
-    ema_decay_at,
-    in_blocks,
+    ema_decay,
     make_optimizer,
-    scheduled,
+    rate_factor,
+    update_all_at_once,
+    update_in_blocks,
 )
 
 # ---- optimizers --------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ def test_adadelta_for_a_gpu_is_that_for_a_processor() -> None:
     ours, theirs = ([[torch.ones(n), torch.zeros(n), torch.zeros(n)] for n in sizes] for _ in range(2))
     for _ in range(20):
         grads = [torch.randn(n) for n in sizes]
-        for step, state in ((in_blocks, ours), (all_at_once, theirs)):
+        for step, state in ((update_in_blocks, ours), (update_all_at_once, theirs)):
             parameters, squares, deltas = (list(parts) for parts in zip(*state, strict=True))
             step(parameters, grads, squares, deltas, 0.5, 0.95, 1e-6)
     for a, b in zip(ours, theirs, strict=True):
@@ -110,7 +110,7 @@ def test_the_average_is_the_formula_written_out() -> None:
         mean = kept * mean + (1 - kept) * weight.detach()
         torch.testing.assert_close(average.mean[0], mean)
     # The first updates count little later on: (t + 1) / (t + 10) reaches 0.9 at update 80.
-    assert [ema_decay_at(step, 0.9) for step in (1, 2, 8, 80, 81)] == [0, 3 / 12, 9 / 18, 0.9, 0.9]
+    assert [ema_decay(step, 0.9) for step in (1, 2, 8, 80, 81)] == [0, 3 / 12, 9 / 18, 0.9, 0.9]
 
 
 def test_weights_come_back_after_an_error() -> None:
@@ -129,11 +129,15 @@ def test_weights_come_back_after_an_error() -> None:
 
 
 def test_schedules_by_hand() -> None:
-    assert [scheduled("constant", 0, step) for step in (1, 100)] == [1.0, 1.0]
-    assert [scheduled("constant", 4, step) for step in (1, 2, 4, 9)] == [0.25, 0.5, 1.0, 1.0]
-    assert [scheduled("inverse_sqrt", 4, step) for step in (1, 4, 16, 64)] == [0.25, 1.0, 0.5, 0.25]
-    assert [scheduled("linear", 2, step, 5) for step in (1, 2, 3, 5, 6)] == [0.5, 1.0, 0.75, 0.25, 0.0]
-    assert [scheduled("linear", 2, step, used=0.25) for step in (1, 2, 9)] == [0.5, 0.75, 0.75]  # time alone
-    assert [scheduled("linear", 0, 5, 9, used) for used in (0.25, 0.75)] == [0.5, 0.25]  # the nearer end
-    assert [scheduled(name, 1, 1, used=0.5) for name in ("constant", "inverse_sqrt")] == [1.0, 1.0]
-    assert [scheduled("linear", 9, step, 5) for step in (3, 9, 10)] == [1 / 3, 0.0, 0.0]  # a long warm-up
+    assert [rate_factor("constant", 0, step) for step in (1, 100)] == [1.0, 1.0]
+    assert [rate_factor("constant", 4, step) for step in (1, 2, 4, 9)] == [0.25, 0.5, 1.0, 1.0]
+    assert [rate_factor("inverse_sqrt", 4, step) for step in (1, 4, 16, 64)] == [0.25, 1.0, 0.5, 0.25]
+    assert [rate_factor("linear", 2, step, 5) for step in (1, 2, 3, 5, 6)] == [0.5, 1.0, 0.75, 0.25, 0.0]
+    assert [rate_factor("linear", 2, step, used=0.25) for step in (1, 2, 9)] == [
+        0.5,
+        0.75,
+        0.75,
+    ]  # time alone
+    assert [rate_factor("linear", 0, 5, 9, used) for used in (0.25, 0.75)] == [0.5, 0.25]  # the nearer end
+    assert [rate_factor(name, 1, 1, used=0.5) for name in ("constant", "inverse_sqrt")] == [1.0, 1.0]
+    assert [rate_factor("linear", 9, step, 5) for step in (3, 9, 10)] == [1 / 3, 0.0, 0.0]  # a long warm-up

@@ -215,7 +215,7 @@ except UserError as error:
 if team.first:
     os.kill(os.getpid(), signal.SIGSTOP)
 try:
-    with parallel.reached():
+    with parallel.report_lost_process():
         team.agree("", 0.5)
 except UserError as error:
     print(error, flush=True)

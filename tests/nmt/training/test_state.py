@@ -13,7 +13,7 @@ from nmt.io import manifest
 from nmt.runs import checkpoint
 from nmt.training.job import TrainingJob
 from nmt.training.loop import validate_and_save
-from nmt.training.optimizers import ema_decay_at
+from nmt.training.optimizers import ema_decay
 from nmt.training.state import (
     RECENT,
     Board,
@@ -73,7 +73,7 @@ def test_saved_and_validated_is_the_average_and_training_does_not_notice(tmp_pat
     assert all(equal(ours, theirs) for ours, theirs in zip(found, raw, strict=True))
     mean = raw[0]
     for step, now in enumerate(raw[1:3], 2):
-        mean = [torch.lerp(old, new, 1 - ema_decay_at(step, 0.6)) for old, new in zip(mean, now, strict=True)]
+        mean = [torch.lerp(old, new, 1 - ema_decay(step, 0.6)) for old, new in zip(mean, now, strict=True)]
     assert len(seen) == 1 and equal(seen[0], mean)
     averaged.model.load_state_dict(torch.load(tmp_path / "step-3.pt", weights_only=True))
     assert equal(weights(averaged), mean)

@@ -199,9 +199,10 @@ def test_files_that_match_the_patterns(finished: Store) -> None:
 @pytest.mark.parametrize("content", ["", "corpus/c\n", "other\n"])
 def test_a_changed_file_is_named(finished: Store, name: str, content: str) -> None:
     top = finished.folder.parent
-    remedy = f"remove {top} to" if name == "plan.json" else "remove it, and it will be created"
+    again = "remove it, and the same command creates it again"
+    remedy = f"remove {top} to start over" if name == "plan.json" else again
     (finished.folder / name).write_text(content)
-    with pytest.raises(DataError, match=rf"{name}: was changed .*; restore it, or {remedy}"):
+    with pytest.raises(DataError, match=rf"{name}: was changed .*; restore it, or {remedy}$"):
         check(finished)
 
 

@@ -173,10 +173,10 @@ def test_packed_texts_and_links_are_what_was_packed(tmp_path: Path) -> None:
     links = random_links(300)
     pairs = pack_links(links)
     assert list(pairs) == links and list(pairs[7:20]) == links[7:20] and pairs[299] == links[-1]
-    assert list(pairs.lines()) == list(map(pharaoh.line_of, links))
+    assert list(pairs.lines()) == list(map(pharaoh.format_links, links))
     swapped = pairs.swap()
     assert list(swapped) == [frozenset((b, a) for a, b in pair) for pair in links]
-    assert list(swapped.lines()) == list(map(pharaoh.line_of, swapped))
+    assert list(swapped.lines()) == list(map(pharaoh.format_links, swapped))
     spread = pairs[:2].spread(np.array([1, 3]), 5)
     assert list(spread) == [frozenset(), links[0], frozenset(), links[1], frozenset()]
     pairs.save(str(tmp_path / "links"))
@@ -225,7 +225,7 @@ def alone(folder: Path, method: str, heuristic: str = "union") -> None:
     forward, reverse = alignment.align_both_directions(*words, method)
     both = symmetrize(forward, reverse, heuristic)
     for end, links in zip(ENDS, (both, forward, reverse), strict=True):
-        files.write_text(folder / f"one{end}", map(pharaoh.line_of, links))
+        files.write_text(folder / f"one{end}", map(pharaoh.format_links, links))
 
 
 def shared(
