@@ -15,6 +15,7 @@ WORD_PAIRS, WORD_GROWTH = 148.0, 0.717  # pairs of words that occur together: 14
 ALIGNMENT_SECONDS, ALIGNMENT_GROWTH = 3.7e-6, 1.03  # CPU seconds: 3.7e-6 words^1.03
 EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds a word
 TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33  # of the files: a phrase pair, a word, a word
+KEPT_BYTES = 2.5  # texts and models of word alignment, of Multi30k: a word
 WORK_BYTES = 500.0  # of the files of extraction, a phrase pair
 ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 1150.0, 4.0, 190e6  # peak memory of alignment
 
@@ -64,11 +65,13 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
     alignment = ALIGNMENT_SECONDS * size.words**ALIGNMENT_GROWTH / processors
     return TrainingCost(
         phrase_pairs=phrase_pairs,
-        alignment=0.0 if config.alignment else alignment,
+        alignment=0.0 if config.alignment or config.add else alignment,
         extraction=EXTRACTION_SECONDS * size.words / workers,
         language_model=LM_SECONDS * size.lm_words,
         work=WORK_BYTES * phrase_pairs,
-        model=TABLE_BYTES * phrase_pairs + LM_BYTES * size.lm_words + ALIGNMENT_BYTES * size.words,
+        model=TABLE_BYTES * phrase_pairs
+        + LM_BYTES * size.lm_words
+        + (ALIGNMENT_BYTES + KEPT_BYTES) * size.words,
         memory=BASE_BYTES + ALIGNED_PAIR_BYTES * size.pairs + WORD_PAIR_BYTES * word_pairs,
     )
 

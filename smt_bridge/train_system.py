@@ -3,6 +3,9 @@ skipped.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
 
+The texts and the models of word alignment are kept, so that sentence pairs can be added: these are aligned
+with the kept models, and the tables of a new folder are made from all texts and alignments.
+
 If the table is pruned, unpruned tables exist between two steps.
 
 Every result is written atomically, and `train.json` records the settings and texts, so that training can be
@@ -10,16 +13,19 @@ resumed after it was killed. The paths in moses.ini are relative.
 """
 
 import logging
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, fields
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import cast
 
 from nmt.compute import resources
 from nmt.config.settings import check
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress
@@ -31,25 +37,29 @@ from nmt.work.stages import SharedFolder
 from nmt.work.store import Step, run_steps
 from smt_bridge import train_cost
 from smt_bridge.config import TrainConfig
-from smt_bridge.extraction import alignment
-from smt_bridge.extraction.config import significance_threshold
+from smt_bridge.extraction import alignment, corpus, kept_model
+from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import TableInputs, TableOutputs, build, sweep_work_folders
+from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
-from smt_bridge.train_cost import TrainingCost
+from smt_bridge.train_cost import TextSize, TrainingCost
 
 log = logging.getLogger(__name__)
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
 UNPRUNED_TABLES = UNPRUNED, UNPRUNED_REORDERING = "phrase-table.unpruned.gz", "reordering-table.unpruned.gz"
+TEXTS = SOURCE, TARGET = "source.gz", "target.gz"
+MODELS = "alignment-model"  # folder of the models of both directions of word alignment
+TUNED = "moses.tuned.ini"
 LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
 FORECAST = 30.0  # seconds of alignment from which its speed says something about the other steps
 # Job folders of the steps that several workers compute.
 ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
-RESULTS = (ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
+RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The initial weights of Moses' train-model.perl.
 WEIGHTS = {
@@ -73,6 +83,13 @@ class SystemTraining:
     def path(self, name: str) -> Path:
         return self.folder / name
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The texts that the tables are made from."""
+        if self.config.add:
+            return str(self.path(SOURCE)), str(self.path(TARGET))
+        return self.config.source, self.config.target
+
     def shared(self, name: str) -> SharedFolder | None:
         """The job folder of a step, if workers compute it or did so before training was interrupted;
         otherwise None."""
@@ -93,6 +110,8 @@ def train(
     check(config)
     if config.prune.prune_significance:
         significance_threshold(config.prune.prune_significance, 1)
+    if config.add:
+        check_added(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
     executor = executor or ExecutorConfig()
@@ -123,6 +142,9 @@ def check_folder(folder: Path) -> None:
 def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> TrainingCost:
     """Log what the training will take. ConfigError if the disk has no room for it."""
     size = train_cost.measure_texts(config)
+    if config.add:
+        kept = train_cost.measure_texts(TrainConfig(f"{config.add}/{SOURCE}", f"{config.add}/{TARGET}"))
+        size = TextSize(*map(sum, zip(astuple(size), astuple(kept), strict=True)))
     cost = train_cost.estimate(size, config, resources.processors(), executor.workers)
     log.info("%s", train_cost.describe(size, cost))
     train_cost.check_disk(folder, size, cost)
@@ -155,32 +177,58 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
     settings["prune"] = settings["prune"] if config.prune.is_active() else None
+    settings["add"] = manifest.digest(Path(config.add) / SETTINGS) if config.add else None
+    if config.add:
+        settings["lm_text"] = read_base(Path(config.add))["lm_text"]
     if not store.is_started(folder / SETTINGS, settings, folder):
         check_folder(folder)
         store.write_settings(folder / SETTINGS, settings)
     sweep_work_folders(folder)
-    store.remove_unfinished(folder, [f"{name}.part*" for name in (*RESULTS, *UNPRUNED_TABLES)])
+    store.remove_unfinished(folder, [f"{name}.part*" for name in (*RESULTS, *UNPRUNED_TABLES, MODELS, TUNED)])
     if (folder / TABLE).exists():
         remove_unpruned(folder)
 
 
 def align(training: SystemTraining) -> None:
-    """Write the symmetrized alignment, or check and copy the user's."""
+    """Keep the texts, and write the symmetrized alignment, or check and copy the user's."""
     config, path = training.config, training.path(ALIGNMENT)
+    for name, text in zip(TEXTS, (config.source, config.target), strict=True):
+        files.write_text(training.path(name), chain(kept_lines(config, name), files.read_lines(text)))
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
-        files.write_text(path, map(pharaoh.format_links, pharaoh.read(config.alignment)))
+        lines: Iterable[str] = map(pharaoh.format_links, pharaoh.read(config.alignment))
+        if config.add and (Path(config.add) / MODELS).is_dir():
+            copy_models(training)
+    elif config.add:
+        lines = align_added(training)
     elif shared := training.shared(ALIGNING):
-        outputs = alignment.AlignmentOutputs(str(path))
-        alignment.align_shared(
-            config.source, config.target, outputs, config.method, config.symmetrization, training.executor,
-            shared,
-        )  # fmt: skip
+        with new_models(training) as models:
+            outputs = alignment.AlignmentOutputs(str(path), models=models)
+            alignment.align_shared(
+                config.source, config.target, outputs, config.method, config.symmetrization,
+                training.executor, shared,
+            )  # fmt: skip
+        return
     else:
         texts = alignment.read_texts(config.source, config.target)
-        directions = alignment.align_both_directions(*texts, config.method)
+        with new_models(training) as models:
+            directions = alignment.align_both_directions(*texts, config.method, models)
         del texts
-        files.write_text(path, symmetrize(*directions, config.symmetrization).lines())
+        lines = symmetrize(*directions, config.symmetrization).lines()
+    files.write_text(path, chain(kept_lines(config, ALIGNMENT), lines))
+
+
+@contextmanager
+def new_models(training: SystemTraining) -> Iterator[Path]:
+    """Yield an empty folder, which becomes that of the kept models unless it stays empty."""
+    part, folder = training.path(f"{MODELS}.part"), training.path(MODELS)
+    try:
+        shutil.rmtree(folder, ignore_errors=True)  # of a step that was killed before its last file
+        part.mkdir()
+        yield part
+        part.rename(folder) if any(part.iterdir()) else part.rmdir()
+    except OSError as error:
+        raise files.cannot_write(folder, error) from error
 
 
 def remove_unpruned(folder: Path) -> None:
@@ -196,7 +244,7 @@ def extract(training: SystemTraining) -> None:
         (UNPRUNED, UNPRUNED_REORDERING) if config.prune.is_active() else (TABLE, REORDERING)
     )
     temporary = training.path(f"{table}.part.gz")
-    inputs = TableInputs(config.source, config.target, alignment=str(training.path(ALIGNMENT)))
+    inputs = TableInputs(*training.texts, alignment=str(training.path(ALIGNMENT)))
     reordering = str(training.path(reordering_table)) if config.reordering else None
     outputs = TableOutputs(str(temporary), reordering=reordering, lexical=str(training.path(LEXICAL)))
     with Progress(None, "words", title="extracting") as progress:
@@ -215,7 +263,7 @@ def prune(training: SystemTraining) -> None:
         paths.reordering = training.path(UNPRUNED_REORDERING)
         paths.reordering_output = training.path(REORDERING)
     with Progress(partial(files.number_of_lines, paths.table), "pairs", title="pruning") as progress:
-        rows = prune_tables(paths, None, config.prune, (config.source, config.target), progress.over)
+        rows = prune_tables(paths, None, config.prune, training.texts, progress.over)
     if not rows:
         raise DataError(f"{training.path(UNPRUNED)}: no pair is left after pruning; prune less")
     temporary.rename(training.path(TABLE))
@@ -224,16 +272,35 @@ def prune(training: SystemTraining) -> None:
 
 
 def estimate(training: SystemTraining) -> None:
-    """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts."""
+    """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts. A
+    model of --lm-text stays as it is when pairs are added."""
     config = training.config
+    if config.add and read_base(Path(config.add))["lm_text"]:
+        with store.unfinished(training.path(LM)) as part:
+            shutil.copyfile(Path(config.add) / LM, part)
+        return
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
-    text = config.lm_text or config.target
+    text = config.lm_text or training.texts[1]
     if shared := training.shared(COUNTING):
         counts = count_text(text, CountSettings(config.order), training.executor, shared)
         model = estimators.kneser_ney_model(*counts, settings)
     else:
         model = estimators.estimate_kneser_ney(map(files.split_words, files.read_lines(text)), settings)
     count_models.write_arpa(model, training.path(LM))
+
+
+def write_inis(training: SystemTraining) -> None:
+    """Write moses.ini. With added pairs, first the tuned one of the model that they are added to, if there is
+    one: its weights, and the new tables and language model."""
+    tuned = Path(training.config.add) / TUNED
+    if training.config.add and tuned.is_file():
+        old = moses_ini.read(str(tuned))
+        ini = moses_ini.with_absolute_paths(old, old.roots(beside=True))
+        for feature in old.features:
+            if feature.options.get("path") in (TABLE, REORDERING, LM):
+                ini = moses_ini.set_path(ini, feature.name, feature.options["path"])
+        moses_ini.write(training.path(TUNED), ini)
+    write_ini(training.path(INI), training.config)
 
 
 def write_ini(path: Path, config: TrainConfig) -> None:
@@ -265,7 +332,80 @@ STEPS: Steps = (
     Step(ALIGNMENT, ALIGNMENT, align),
     Step(TABLE, TABLE, extract),
     Step(LM, LM, estimate),
-    Step(INI, INI, lambda training: write_ini(training.path(INI), training.config)),
+    Step(INI, INI, write_inis),
 )
 # The same with a table that is pruned.
 PRUNED_STEPS: Steps = (STEPS[0], Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune), *STEPS[2:])
+
+
+# ---- added pairs -------------------------------------------------------------------------------------------
+
+
+def add_config(
+    model: str, source: str, target: str, alignment: str = "", memory: float = ExtractConfig.memory
+) -> TrainConfig:
+    """The configuration that adds pairs to a trained model: with its settings. ConfigError for a folder that
+    smt-train did not make or finish; DataError if it is damaged."""
+    settings = read_base(Path(model))
+    config = TrainConfig(source, target, alignment, add=model, extract=ExtractConfig(memory=memory))
+    extract, prune = (cast(dict[str, object], settings.get(name)) for name in ("extract", "prune"))
+    try:
+        for name in ("method", "symmetrization", "order", "reordering", "distortion_limit"):
+            setattr(config, name, settings[name])
+        for name in ("max_length", "smoothing", "block"):
+            setattr(config.extract, name, extract[name])
+        for item in fields(PruneConfig) if prune else ():
+            setattr(config.prune, item.name, prune[item.name])
+    except (KeyError, TypeError) as error:
+        raise store.damaged_settings(Path(model) / SETTINGS) from error
+    return config
+
+
+def read_base(folder: Path) -> dict[str, object]:
+    """The settings of a trained model. ConfigError for another folder, or an unfinished training."""
+    settings = store.read_settings(folder / SETTINGS)
+    if settings is None:
+        raise ConfigError(f"{folder}: was not made by smt-train; --add needs the folder of a trained model")
+    if not (folder / INI).exists():
+        raise ConfigError(f"{folder}: its training has not ended; start it again, then add to it")
+    for name in (*TEXTS, ALIGNMENT):
+        if not (folder / name).exists():
+            raise DataError(f"{folder / name}: missing; was it trained by another version? Train it again")
+    return settings
+
+
+def check_added(config: TrainConfig) -> None:
+    """Errors of `read_base`; ConfigError if nothing aligns the new pairs; DataError for damaged models, for
+    words that tables cannot hold, points outside of sentences, and unequal numbers of lines."""
+    folder = Path(config.add)
+    recorded = read_base(folder)
+    if not config.alignment and not (folder / MODELS).is_dir():
+        reason = "its alignment was given" if recorded["alignment"] else f"of method {config.method}"
+        raise ConfigError(
+            f"{folder}: has no model that aligns new pairs ({reason}); give their points with --alignment"
+        )
+    for name in () if config.alignment else alignment.DIRECTIONS:
+        kept_model.load(folder / MODELS / name)
+    paths = [path for path in (config.source, config.target, config.alignment) if path]
+    corpus.count_words(((*row, "")[:3] for row in files.parallel(*paths)), (*paths, ""))
+
+
+def kept_lines(config: TrainConfig, name: str) -> Iterable[str]:
+    """The lines of a text or alignment of the model that pairs are added to; none without one."""
+    return files.read_lines(Path(config.add) / name) if config.add else ()
+
+
+def align_added(training: SystemTraining) -> Iterator[str]:
+    """Align the new pairs with the kept models, and copy these. DataError if they are damaged."""
+    config = training.config
+    texts = alignment.split_sides(files.parallel(config.source, config.target))
+    directions = kept_model.align_both_directions(Path(config.add) / MODELS, *texts)
+    copy_models(training)
+    log.info("%s sentence pairs aligned with the models of %s", f"{len(texts[0]):,}", config.add)
+    return symmetrize(*directions, config.symmetrization).lines()
+
+
+def copy_models(training: SystemTraining) -> None:
+    """Copy the models of word alignment of the model that pairs are added to."""
+    with new_models(training) as models:
+        shutil.copytree(Path(training.config.add) / MODELS, models, dirs_exist_ok=True)

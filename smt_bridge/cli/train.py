@@ -1,5 +1,6 @@
 """smt-train: train a phrase-based model from parallel text, as a folder of files in Moses' formats."""
 
+import argparse
 import logging
 import sys
 import time
@@ -19,35 +20,40 @@ from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 
 log = logging.getLogger(__name__)
 
+# Settings that a model keeps when sentence pairs are added to it.
+SETTINGS = (
+    "lm_text order method symmetrization max_length smoothing no_reordering prune_significance prune_count "
+    "prune_entropy distortion_limit"
+).split()
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
+    args = parse(argv)
     options.start_log("smt-train", args, times=True)
     paths = [path for path in (args.source, args.target, args.alignment, args.lm_text) if path]
-    files.existing(paths)
+    files.existing([*paths, *([args.add] if args.add else [])])
     if "-" in paths:
         raise ConfigError("the texts are read more than once; give files, not -")
-    if not args.alignment:
+    if not args.alignment and not args.add:
         ALIGNERS[args.method].check()
-    from smt_bridge.train_system import train
+    from smt_bridge.train_system import add_config, train
 
-    extract = parse_settings(ExtractConfig, args)
     start = time.monotonic()
-    train(
-        Path(args.model),
-        parse_settings(
+    if args.add:
+        config = add_config(args.add, args.source, args.target, args.alignment, args.memory)
+    else:
+        config = parse_settings(
             TrainConfig,
             args,
-            extract=extract,
+            extract=parse_settings(ExtractConfig, args),
             prune=parse_settings(PruneConfig, args),
             reordering=not args.no_reordering,
-        ),
-        parse_settings(ExecutorConfig, args),
-    )
+        )
+    train(Path(args.model), config, parse_settings(ExecutorConfig, args))
     log.info(
         "%s: trained, %.0f s; next: smt-tune %s --source DEV --reference DEV",
         args.model,
@@ -56,12 +62,27 @@ def command(argv: Sequence[str] | None) -> None:
     )
 
 
+def parse(argv: Sequence[str] | None) -> argparse.Namespace:
+    """Parse the options. ConfigError for settings beside --add, which takes those of its model."""
+    arguments = parser()
+    args = arguments.parse_args(argv, argparse.Namespace(**dict.fromkeys(SETTINGS)))
+    given = [name for name in SETTINGS if getattr(args, name) is not None]
+    if args.add and given:
+        raise ConfigError(
+            f"--{given[0].replace('_', '-')}: --add keeps the settings of {args.add}; leave the option out"
+        )
+    for name in set(SETTINGS) - set(given):
+        setattr(args, name, arguments.get_default(name))
+    return args
+
+
 def parser() -> options.Parser:
     parser = options.Parser(
         "smt-train",
         "Train a phrase-based model: word alignment, phrase and reordering tables, language model, "
         "moses.ini. An interrupted training resumes when it is started again. Tune the model with smt-tune "
-        "afterwards.",
+        "afterwards. --add makes a new model of the texts of a trained one and new sentence pairs, which are "
+        "aligned with the word alignment model that it kept.",
     )
     parser.add_argument("model", type=OutputPath, metavar="MODEL_DIR", help="folder of the model")
     parser.add_argument(
@@ -77,6 +98,10 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--lm-text", type=InputPath, default="", metavar="FILE",
         help="training text of the language model; default: the target text",
+    )  # fmt: skip
+    parser.add_argument(
+        "--add", type=InputPath, default="", metavar="TRAINED",
+        help="folder of a trained model, to whose texts the pairs are added in MODEL_DIR, with its settings",
     )  # fmt: skip
     add_setting(parser, TrainConfig, "order")
     add_setting(parser, TrainConfig, "method")

@@ -13,7 +13,8 @@ import sys
 import tempfile
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -48,6 +49,7 @@ log = logging.getLogger(__name__)
 
 
 LONGEST = 1024  # words: sil-thot reads no longer sentences
+KEPT = ".kept"  # ending of the folder of a model that aligns new text
 Texts = Sequence[list[str]]
 
 
@@ -90,9 +92,13 @@ class Aligner(ABC):
     def align(self, sources: Texts, targets: Texts) -> Sequence[Links]:
         """Align one direction: links of each sentence pair, none if a side is empty."""
 
+    def align_and_keep(self, sources: Texts, targets: Texts, folder: Path) -> Sequence[Links]:
+        """Align one direction, and write the model to a new folder if it can align new text."""
+        return self.align(sources, targets)
+
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
         """Train on a text; write the model into files whose paths begin with `prefix`."""
-        pack_links(self.align(sources, targets)).save(prefix)
+        pack_links(self.align_and_keep(sources, targets, Path(f"{prefix}{KEPT}"))).save(prefix)
 
     def load(self, prefix: str) -> Any:
         """Load a model from its files, which the caller may remove afterwards."""
@@ -158,6 +164,7 @@ class FastAlign(Aligner):
     """fast_align's model, compiled by numba; without numba by sil-thot, which gives the same links."""
 
     compiled = LazyPart("smt_bridge.extraction.fast_align:best_links")
+    keeping = LazyPart("smt_bridge.extraction.kept_model:train")
     fallback = Thot((("FastAlignModel", 4),))
 
     def has_numba(self) -> bool:
@@ -172,6 +179,17 @@ class FastAlign(Aligner):
             return self.fallback.align(sources, targets)
         best_links = cast(Callable[[PackedText, PackedText], PackedLinks], self.compiled.load())
         return align_alignable(best_links, sources, targets)
+
+    def align_and_keep(self, sources: Texts, targets: Texts, folder: Path) -> PackedLinks:
+        if not self.has_numba():
+            return self.fallback.align(sources, targets)
+        train = cast(Callable[[PackedText, PackedText, Path], PackedLinks], self.keeping.load())
+
+        def links_of(left: PackedText, right: PackedText) -> PackedLinks:
+            folder.mkdir()
+            return train(left, right, folder)
+
+        return align_alignable(links_of, sources, targets)
 
 
 class Eflomal(Aligner):
@@ -251,6 +269,9 @@ ALIGNERS: dict[str, Aligner] = {
 }
 
 
+DIRECTIONS = "source-to-target", "target-to-source"  # folders of kept models
+
+
 # ---- in this process ---------------------------------------------------------------------------------------
 
 
@@ -276,12 +297,21 @@ def no_words_error(source: str | Path) -> DataError:
     return DataError(f"{source}: no pair has words on both sides, nothing to align")
 
 
-def align_both_directions(sources: Texts, targets: Texts, method: str) -> tuple[PackedLinks, PackedLinks]:
-    """Align both directions, with the source word first. `method`: a name in ALIGNERS."""
+def align_both_directions(
+    sources: Texts, targets: Texts, method: str, models: Path | None = None
+) -> tuple[PackedLinks, PackedLinks]:
+    """Align both directions, with the source word first. `method`: a name in ALIGNERS; `models`: existing
+    folder for the models of both directions, if they can align new text."""
     aligner = ALIGNERS[method]
-    forward = pack_links(aligner.align(sources, targets))
+
+    def links(way: int, left: Texts, right: Texts) -> PackedLinks:
+        if models is None:
+            return pack_links(aligner.align(left, right))
+        return pack_links(aligner.align_and_keep(left, right, models / DIRECTIONS[way]))
+
+    forward = links(0, sources, targets)
     log.info("source to target aligned")
-    return forward, pack_links(aligner.align(targets, sources)).swap()
+    return forward, links(1, targets, sources).swap()
 
 
 # ---- by several workers ------------------------------------------------------------------------------------
@@ -306,6 +336,7 @@ class AlignmentOutputs:
     both: str
     forward: str | None = None
     reverse: str | None = None
+    models: Path | None = None  # existing folder for the models of both directions
 
 
 @dataclass
@@ -349,6 +380,9 @@ def align_shared(
             ways = [f"word alignment, {way}" for way in WAYS]
             for stage, what in ((TRAIN, ways), (ALIGN, names)):
                 list(stages.run_stage(running, stage, what))
+        for way, name in enumerate(DIRECTIONS):
+            if outputs.models:
+                copy_kept(task_file(folder, TRAIN, way), outputs.models / name)
         paths = [task_file(folder, ALIGN, number) for number in range(len(names))]
         for part, path in enumerate((outputs.both, outputs.forward, outputs.reverse)):
             if path:
@@ -390,11 +424,26 @@ class AlignmentWorker(stages.StageWorker):
 
     def load(self, aligner: Aligner, way: int) -> Any:
         """Load the model of a direction."""
-        path = task_file(self.folder, TRAIN, way)
-        with tempfile.TemporaryDirectory() as folder:
-            for part, name in enumerate(json.loads(stages.read_part(path, 0)), 1):
-                (Path(folder) / name).write_bytes(stages.read_part(path, part))
+        with unpacked(task_file(self.folder, TRAIN, way)) as folder:
             return aligner.load(f"{folder}/{MODEL_PREFIX}")
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """A temporary folder with the files of a task's file that `train_direction` made."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part, file_name in enumerate(json.loads(stages.read_part(path, 0)), 1):
+            (folder / file_name).parent.mkdir(exist_ok=True)
+            (folder / file_name).write_bytes(stages.read_part(path, part))
+        yield folder
+
+
+def copy_kept(path: Path, target: Path) -> None:
+    """Copy the model that aligns new text, if there is one, from the task's file of its training."""
+    with unpacked(path) as folder:
+        if (kept := folder / f"{MODEL_PREFIX}{KEPT}").is_dir():
+            shutil.copytree(kept, target)
 
 
 def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
@@ -402,8 +451,9 @@ def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
     model, or the links of all pairs."""
     with tempfile.TemporaryDirectory() as folder:
         run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
-        paths = sorted(Path(folder).iterdir())
-        return [json.dumps([path.name for path in paths]).encode(), *(path.read_bytes() for path in paths)]
+        paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        names = [path.relative_to(folder).as_posix() for path in paths]
+        return [json.dumps(names).encode(), *(path.read_bytes() for path in paths)]
 
 
 SYMMETRIZE = LazyPart("smt_bridge.extraction.symmetrization:symmetrize")  # imports numba

@@ -1,5 +1,6 @@
 """Word alignment with fast_align's model: IBM model 2 with a prior for positions near the diagonal, trained
 by EM with a Dirichlet prior on the lexical probabilities (Dyer et al. 2013).
+smt_bridge/extraction/kept_model.py aligns new text with a model that was trained here.
 
 Gives the links of fast_align with options `-d -o -v`: each target word is aligned to at most one source word.
 
@@ -9,6 +10,7 @@ few enough to stay in the processor's cache. Blocks of target words are computed
 """
 
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import NamedTuple
@@ -58,9 +60,12 @@ class LexicalTable(NamedTuple):
     estimated: bool  # False: all probabilities are 1
 
 
-def best_links(sources: PackedText, targets: PackedText) -> PackedLinks:
+Keep = Callable[[PackedCorpus, LexicalTable, float], None]
+
+
+def best_links(sources: PackedText, targets: PackedText, keep: Keep | None = None) -> PackedLinks:
     """Train on sentence pairs without empty sides and align them: the best source word of each target word,
-    if one is better than none."""
+    if one is better than none. `keep`: called with the text, the trained table and the tension."""
     words = len(targets.words)
     corpus = make_corpus(sources, targets)
     blocks = np.searchsorted(corpus.first, np.linspace(0, len(targets.ids), BLOCKS + 1)).tolist()
@@ -91,6 +96,8 @@ def best_links(sources: PackedText, targets: PackedText) -> PackedLinks:
                     mean = feature / len(targets.ids)
                     tension = update_tension(shapes, occurrences, mean, tension, len(targets.ids))
                 lexicon = LexicalTable(starts, logs, *maximize(totals, np.concatenate(null)), True)
+    if keep:
+        keep(corpus, lexicon, tension)
     return make_links(best, targets.offsets)
 
 

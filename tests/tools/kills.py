@@ -26,13 +26,14 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 SIZE = 3000  # sentences of the corpus
 COMMANDS = {
     "smt-train": "smt-train --source train.low.en --target train.low.fr --order 3 --max-length 7 OUT",
+    "smt-train-add": "smt-train --add peace/smt-train --source dev.low.en --target dev.low.fr OUT",
     "smt-tune": "smt-tune peace/smt-train -s dev.low.en -r dev.low.fr --n-best 50 --iterations 4 --stack 30 "
     "--work OUT/work -o OUT/moses.ini",
     "smt-score-table": "smt-score-table peace/smt-train/phrase-table.gz --feature translation=run "
     "--feature lm=peace/smt-train/lm.arpa.gz --workers 2 -o OUT/table.gz",
     "smt-rescore": "smt-rescore list -s head.en --feature translation=run --workers 2 -o OUT/list",
 }
-RESUMES_BY_ITSELF = ("smt-train", "smt-tune")
+RESUMES_BY_ITSELF = ("smt-train", "smt-train-add", "smt-tune")
 
 
 @dataclass

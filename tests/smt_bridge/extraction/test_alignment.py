@@ -217,7 +217,8 @@ def write_texts(folder: Path) -> None:
 
 
 def outputs(folder: Path, name: str) -> AlignmentOutputs:
-    return AlignmentOutputs(*(str(folder / f"{name}{end}") for end in ENDS))
+    both, forward, reverse = (str(folder / f"{name}{end}") for end in ENDS)
+    return AlignmentOutputs(both, forward, reverse)
 
 
 def alone(folder: Path, method: str, heuristic: str = "union") -> None:

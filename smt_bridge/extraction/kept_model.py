@@ -1,0 +1,211 @@
+"""fast_align's model of one direction, kept to align new text without training again.
+
+A kept model is a folder of arrays (nmt/io/mapped.py). A pair of words that is not in it has the probability
+of `UNSEEN`, as in fast_align's own alignment with a given model (Dyer et al. 2013); a source word that is not
+in it translates into each of the V target words, and into a new one, with probability 1 / V.
+"""
+
+import logging
+import math
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt.compute.compiled import njit_ieee
+from nmt.io import mapped
+from smt_bridge.extraction.alignment import DIRECTIONS, align_alignable
+from smt_bridge.extraction.fast_align import (
+    EMPTY,
+    NULL,
+    Floats,
+    Ids,
+    LexicalTable,
+    Logs,
+    Offsets,
+    PackedCorpus,
+    best_links,
+    diagonal,
+    digamma,
+    make_links,
+    normalizer,
+)
+from smt_bridge.extraction.packed import PackedLinks, PackedText
+
+log = logging.getLogger(__name__)
+
+KNOWN = 0.9  # share of known words below which the tokenization is doubtful
+UNSEEN = 1e-9  # probability of a pair of words that did not occur together; less likely ones are not kept
+
+
+class KeptModel(NamedTuple):
+    """p(target word | source word) = exp(digamma(exp(logs)) - totals[source word]), of S source and T target
+    words in the order of the text that the model was trained on."""
+
+    source_words: list[str]
+    target_words: list[str]
+    starts: Offsets  # (T + 1,) of each target word's entries
+    sources: Ids  # (E,) source word of each entry, ascending within a target word
+    logs: Logs  # (E,) natural logarithm of expected count + prior
+    totals: Floats  # (S,) digamma of the sum of these over a source word's entries
+    null: Floats  # (T,) p(target word | no source word)
+    tension: Floats  # (1,)
+
+    def is_sound(self) -> bool:
+        """Whether all sizes agree and all indices are within bounds."""
+        source_words, target_words = len(self.source_words), len(self.target_words)
+        shapes = [array.shape for array in (self.starts, self.totals, self.null, self.tension)]
+        entries = self.sources.shape
+        if shapes != [(target_words + 1,), (source_words,), (target_words,), (1,)] or len(entries) != 1:
+            return False
+        bounds = self.starts[0] == 0 and self.starts[-1] == entries[0] and (np.diff(self.starts) >= 0).all()
+        inside = ((self.sources >= 0) & (self.sources < source_words)).all()
+        kinds = [array.dtype for array in self[2:]]
+        return bool(
+            bounds
+            and inside
+            and self.logs.shape == entries
+            and source_words
+            and target_words
+            and kinds == [np.int64, np.int32, np.float32, *[np.float64] * 3]
+        )
+
+
+def train(sources: PackedText, targets: PackedText, folder: Path) -> PackedLinks:
+    """`best_links`, and write the model to an existing, empty folder."""
+
+    def keep(corpus: PackedCorpus, lexicon: LexicalTable, tension: float) -> None:
+        members, likely = entries(corpus, lexicon, len(sources.words))
+        word = np.repeat(np.arange(len(targets.words)), np.diff(lexicon.starts))[likely]
+        order = np.lexsort((members[likely], word))
+        model = KeptModel(
+            source_words=list(sources.words),
+            target_words=list(targets.words),
+            starts=np.append(0, np.cumsum(np.bincount(word, minlength=len(targets.words)))),
+            sources=members[likely][order],
+            logs=lexicon.logs[likely][order],
+            totals=lexicon.totals,
+            null=lexicon.null,
+            tension=np.array([tension]),
+        )
+        mapped.write_record(folder, model, [])
+
+    return best_links(sources, targets, keep)
+
+
+def load(folder: Path) -> KeptModel:
+    """Map a kept model. DataError if it is damaged."""
+    return mapped.load_record(folder, KeptModel, "smt-train", verify=True)
+
+
+def align_both_directions(
+    models: Path, sources: PackedText, targets: PackedText
+) -> tuple[PackedLinks, PackedLinks]:
+    """Align new text with the models of both directions, as alignment.align_both_directions does. Warns if
+    they know few of its words. DataError for damaged models."""
+    forward, reverse = (load(models / name) for name in DIRECTIONS)
+    for words, text, side in (
+        (forward.source_words, sources, "source"),
+        (forward.target_words, targets, "target"),
+    ):
+        share = np.mean(known_words(words, text) != EMPTY) if len(text.ids) else 1.0
+        if share < KNOWN:
+            log.warning(
+                "the model knows %.0f%% of the words on the %s side; is the text tokenized and cased like "
+                "that of the model?",
+                100 * share,
+                side,
+            )
+    links = align_alignable(partial(align, forward), sources, targets)
+    return links, align_alignable(partial(align, reverse), targets, sources).swap()
+
+
+def align(model: KeptModel, sources: PackedText, targets: PackedText) -> PackedLinks:
+    """Align sentence pairs without empty sides: the best source word of each target word, if one is better
+    than none."""
+    best = np.full(len(targets.ids), EMPTY, np.int32)
+    find_best(
+        known_words(model.source_words, sources),
+        known_words(model.target_words, targets),
+        sources.offsets,
+        targets.offsets,
+        *(model.starts, model.sources, model.logs, model.totals, model.null),
+        float(model.tension[0]),
+        best,
+    )
+    return make_links(best, targets.offsets)
+
+
+def known_words(words: list[str], text: PackedText) -> Ids:
+    """The model's numbers of a text's words; EMPTY for words that it does not know."""
+    number_of = {word: number for number, word in enumerate(words)}
+    numbers = np.array([number_of.get(word, EMPTY) for word in text.words], np.int32)
+    return numbers[text.ids]
+
+
+@njit_ieee
+def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids, Offsets]:
+    """The source word of each entry of a trained table, and the indices of the entries that are more likely
+    than UNSEEN. `rows`: number of source words."""
+    members = np.empty(len(lexicon.logs), np.int32)
+    likely = np.empty(len(lexicon.logs), np.int64)
+    size = 0
+    seen = np.full(rows, -1, np.int32)
+    for word in range(len(corpus.first) - 1):
+        entry = lexicon.starts[word]
+        for index in range(corpus.first[word], corpus.first[word + 1]):  # the order of `fast_align.expect`
+            pair = corpus.pairs[corpus.tokens[index]]
+            for position in range(corpus.source_offsets[pair], corpus.source_offsets[pair + 1]):
+                source = corpus.sources[position]
+                if seen[source] != word:
+                    seen[source] = word
+                    members[entry] = source
+                    if probability(lexicon.logs[entry], lexicon.totals[source]) > UNSEEN:
+                        likely[size] = entry
+                        size += 1
+                    entry += 1
+    return members, likely[:size]
+
+
+@njit_ieee
+def probability(logarithm: float, total: float) -> float:
+    """The probability of an entry whose count has this logarithm."""
+    return math.exp(digamma(math.exp(logarithm)) - total)
+
+
+@njit_ieee
+def find_best(
+    source_ids: Ids,
+    target_ids: Ids,
+    source_offsets: Offsets,
+    target_offsets: Offsets,
+    starts: Offsets,
+    sources: Ids,
+    logs: Logs,
+    totals: Floats,
+    null: Floats,
+    tension: float,
+    best: Ids,
+) -> None:
+    """Write the index of the best source word of each target token into `best`."""
+    for pair in range(len(source_offsets) - 1):
+        source_start, first = source_offsets[pair], target_offsets[pair]
+        n, m = source_offsets[pair + 1] - source_start, target_offsets[pair + 1] - first
+        for j in range(m):
+            target = target_ids[first + j]
+            highest = NULL * (UNSEEN if target == EMPTY else null[target])
+            z = normalizer(j + 1, m, n, tension) / (1.0 - NULL)
+            for i in range(n):
+                source = source_ids[source_start + i]
+                weight = UNSEEN
+                if source == EMPTY:
+                    weight = 1.0 / len(null)
+                elif target != EMPTY:
+                    low, high = starts[target], starts[target + 1]
+                    entry = low + np.searchsorted(sources[low:high], source)
+                    if entry < high and sources[entry] == source:
+                        weight = probability(logs[entry], totals[source])
+                weight *= math.exp(diagonal(j + 1, i + 1, m, n) * tension) / z
+                if weight > highest:
+                    highest, best[first + j] = weight, i
