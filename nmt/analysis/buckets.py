@@ -43,8 +43,8 @@ Curves = dict[str, dict[str, list[Bucket]]]  # system -> source, reference, both
 def score_ranges(
     keys: Sequence[int], system: SystemOutput, ranges: Iterable[tuple[int, int, int]], least: int
 ) -> list[Bucket]:
-    """Score the sentences of each range (key, first, last). Ranges without sentences, or with fewer
-    than `least`, are left out."""
+    """Score the sentences of a system whose keys are in each range (key, first, last), bounds included.
+    Ranges without sentences, or with fewer than `least`, are left out."""
     values, buckets = np.asarray(keys), []
     for key, first, last in ranges:
         mask = (values >= first) & (values <= last)
@@ -144,7 +144,8 @@ def plot_buckets(
     title: str,
     paths: Sequence[Path],
 ) -> None:
-    """Draw BLEU of each curve's buckets and, below, the number of sentences in each bucket.
+    """Draw BLEU of each curve's buckets and, below, the number of sentences in each bucket, and write the
+    figure to `paths`.
 
     `labels`: by curve; a curve without one is labeled by its name.
     """

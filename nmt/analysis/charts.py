@@ -68,7 +68,8 @@ def all_charts(
 
 
 def length_charts(systems: Sequence[SystemOutput], window: int, least: int) -> Iterator[Chart]:
-    """Compute the charts of BLEU by length of the source, of the reference, and of the longer one."""
+    """Compute the charts of BLEU by length of the source, of the reference, and of the longer one. A point
+    has the sentences of `window` lengths, if these are at least `least`."""
     keys = lengths(systems[0].test)
     curves = group_systems(
         systems, keys, lambda values, system: sliding_buckets(values, system, window, least)
@@ -88,7 +89,8 @@ def length_charts(systems: Sequence[SystemOutput], window: int, least: int) -> I
 
 
 def hard_charts(systems: Sequence[SystemOutput], hard: HardWordCounts, least: int) -> Iterator[Chart]:
-    """Compute a chart of BLEU by the number of hard words in the source for each kind of hard words."""
+    """Compute a chart of BLEU by the number of hard words in the source for each kind of hard words. Points
+    of fewer than `least` sentences are left out."""
     for kind, counts in hard.items():
         curves = by_count(systems, {"source": counts["source"]}, least)
         yield Chart(
@@ -214,7 +216,8 @@ def format_value(value: object, digits: int) -> str:
 
 
 def table_html(name: str, caption: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
-    """Render a table. The script sorts it by the values in `data-value`; screen readers read the caption."""
+    """Render a table with the id `name`. The script sorts it by the values in `data-value`; only screen
+    readers present the caption."""
     head = "".join(head_html(column, rows) for column in columns)
     lines = [
         [cell_html(column, row, rows, first=not number) for number, column in enumerate(columns)]

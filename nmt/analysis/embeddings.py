@@ -102,7 +102,8 @@ def map_table(labels: Sequence[str], points: Vectors, zoomed: Sequence[Region]) 
 def plot_map(
     labels: Sequence[str], points: Vectors, zoomed: Sequence[Region], title: str, paths: Sequence[Path]
 ) -> None:
-    """Draw the whole map, points (n, 2), and beside it each enlarged region with its labels."""
+    """Draw the whole map, points (n, 2), and next to it each region of `zoomed`, enlarged and with its
+    labels; write the figure to `paths`."""
     panels = 1 + len(zoomed)
     figure, axes = pyplot().subplots(
         1, panels, figsize=(5.2 * panels, 5.2), layout="constrained", squeeze=False
@@ -218,7 +219,8 @@ def add_map(parser: Parser) -> None:
 
 
 def map_findings(args: argparse.Namespace, labels: Sequence[str], vectors: Vectors, title: str) -> Findings:
-    """Project labeled vectors (n, d) to a map; returns its table and figure."""
+    """Project labeled vectors (n, d) to a map titled `title`; returns its table and figure. DataError for
+    fewer than 5 vectors, UserError without scikit-learn."""
     points = tsne(vectors, args.seed, args.perplexity)
     zoomed = dense_regions(points, args.zoom)
     return Findings(

@@ -168,7 +168,9 @@ def missing_words(text: WordCounts, vocabulary: Collection[str], split: Callable
 def mismatch_reasons(
     text: WordCounts, vocabulary: Collection[str], other_side: Collection[str]
 ) -> Iterator[tuple[str, float]]:
-    """Yield possible reasons for missing words, each with the number still missing once it is corrected."""
+    """Yield possible reasons why words of a text are missing from `vocabulary`, each with the number of
+    running words that would still be missing without it. `other_side`: the vocabulary of the other
+    language."""
     reasons: list[tuple[str, Collection[str], Callable[[str], list[str]]]] = [
         (
             "its words are lower-cased and the text is not: lower-case the text",
@@ -384,7 +386,8 @@ WORD_START = "\u2581"  # begins the first unit of a word in SentencePiece
 
 
 def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str]], list[list[str]]] | None:
-    """Split the sources and first references into the units of a run.
+    """Split the sources and first references of a test set into the units of the run at `path`. `tokenized`:
+    they are tokenized like its training text.
 
     None if the run does not split words: its vocabulary is of words, or its source has no blanks between
     them.

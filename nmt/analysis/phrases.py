@@ -92,7 +92,8 @@ def compare_phrases(run: "TorchRun", table: str, config: PhrasesConfig) -> list[
 def phrase_rows(
     run: "TorchRun", kind: str, pairs: Sequence[PhrasePair], number: int, config: PhrasesConfig
 ) -> Iterator[PhraseRow]:
-    """List the targets of one source phrase. `number`: its index among the sources, which seeds its draws."""
+    """Yield the rows of one source phrase. `kind`: frequent or rare; `pairs`: its entries in the phrase
+    table; `number`: its index among the sources, which seeds its draws."""
     from nmt.runs.run import TranslationRequest
     from nmt.search.sampling import count_distinct
 

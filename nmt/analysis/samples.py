@@ -96,7 +96,8 @@ def plot_by_length(
     marked: Mapping[str, tuple[Sequence[int], Sequence[float]]],
     paths: Sequence[Path],
 ) -> None:
-    """Draw chrF of every sentence over its length, with circles around the samples.
+    """Draw chrF of every sentence over its length, with circles around the samples, and write the figure to
+    `paths`.
 
     `points` (all sentences) and `marked` (the samples) are (lengths, scores) by system.
     """

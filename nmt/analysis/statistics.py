@@ -150,11 +150,10 @@ def paired_bootstrap(
 ) -> tuple[list[BootstrapScores], list[str]]:
     """Test systems against the first one, the baseline; returns scores and the signatures of BLEU and chrF.
 
-    `systems` and `references` are lists of lines; `lowercase` compares without regard to case. Every call
-    draws the same samples (sacreBLEU's seed).
+    `names`: of the systems; `systems` and `references` are lists of lines; `samples`: number of test sets
+    drawn; `lowercase` compares without regard to case. Every call draws the same samples (sacreBLEU's seed).
     ConfigError for an unknown tokenizer; DataError for a system whose output equals the baseline's, which
-    sacreBLEU cannot test; TypeError for a str instead of a list.
-    """
+    sacreBLEU cannot test; TypeError for a str instead of a list."""
     check_texts(systems, "systems")
     check_texts(references, "references")
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it would log its progress

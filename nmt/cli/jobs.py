@@ -184,7 +184,9 @@ class TextJob:
             yield write
 
     def open_records(self, models: Mapping[str, str]) -> ChunkRecords | None:
-        """Open the file of finished chunks, new or that of the job to resume; None for a job without one."""
+        """Open the file of finished chunks, a new one or that of the job to resume; None for a job without
+        one. `models`: digests of the files of the models, by path. ConfigError if the job was started with
+        other settings."""
         if not self.keeps_chunks:
             return None
         states = [os.stat(path) for path in self.inputs]
@@ -270,8 +272,8 @@ def add_shared_job(parser: "Container") -> None:
 
 
 def shared_folder(args: argparse.Namespace, command: str, config: ExecutorConfig) -> SharedFolder | None:
-    """The shared folder of the job; None if this process computes alone. ConfigError if several workers have
-    no folder to share."""
+    """Return the shared folder of a job; None if this process computes alone. `command`: for messages.
+    ConfigError if several workers have no folder to share."""
     if config.name == "local" and not args.work and not args.resume:
         return None
     if not args.work and args.output == "-":

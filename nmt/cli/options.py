@@ -266,7 +266,8 @@ def add_language_model(parser: "Container") -> None:
 
 
 def add_max_line_words(parser: "Container", what: str, default: str = "") -> None:
-    """Add --max-line-words. `what`: clause that says what happens to longer lines."""
+    """Add --max-line-words. `what`: clause that says what happens to longer lines; `default`: what the help
+    adds to the default."""
     parser.add_argument(
         "--max-line-words",
         type=positive,

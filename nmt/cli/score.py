@@ -84,7 +84,7 @@ class PairScorer(BlockScorer):
         return self.run.files()
 
     def check(self, in_parts: bool) -> None:
-        """DataError for a line that is too long."""
+        """DataError for a line of either text that is too long."""
         from nmt.runs.run import SCORED
 
         args, run = self.args, self.run

@@ -336,7 +336,8 @@ class InputWarnings:
 def hypotheses(
     sentence: int, translations: "Sequence[BeamTranslation]", escaped: bool
 ) -> Iterator[nbest.Hypothesis]:
-    """Yield entries of an n-best list. Feature NMT0 is log p; the total is the score that orders the list."""
+    """Yield entries of the n-best list of sentence number `sentence`. `escaped`: write Moses' escapes.
+    Feature NMT0 is natural log p; the total is the score that orders the list."""
     for translation in translations:
         words = list(map(escape, translation.words)) if escaped else translation.words
         yield nbest.Hypothesis(

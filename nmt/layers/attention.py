@@ -135,8 +135,9 @@ def grids_by_size(sentence: Tensor, count: int) -> list[tuple[Tensor, Hypothesis
 
 
 def join_sentences(parts: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-    """Renumber the sentences of the hypotheses of several states, leaving out sentences without hypotheses.
-    Returns the new numbers, and the indices of the remaining sentences of each state."""
+    """Renumber the sentences of several states, leaving out sentences without hypotheses. `parts`: for each
+    state the sentence of each hypothesis, (R,). Returns the new numbers, and the indices of the remaining
+    sentences of each state."""
     sentences, used, count = [], [], 0
     for sentence in parts:
         present, index = sentence.unique(return_inverse=True)
@@ -205,7 +206,8 @@ class AttentionMemory:
 
 
 def stack_padded(parts: Sequence[Tensor], lengths: Sequence[int], padding: float = 0.0) -> Tensor:
-    """Concatenate the first L_i columns of tensors (S_i, ...), padded to the longest: (S, L, ...)"""
+    """Concatenate tensors (S_i, L_i or more, ...), of which `lengths` gives L_i, padded with the value
+    `padding` to the greatest length L: (S, L, ...)"""
     L = max(lengths)
     if all(part.shape[1] == L for part in parts):
         return torch.cat(list(parts))
@@ -394,8 +396,9 @@ def attend(
     memory: AttentionMemory,
     sizes: list[int],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A GRU with the reset gate before U, over all words of a batch: projected words (N, 3H), start and
-    memory of B rows, longest target first -> states (N, H), contexts (N, D), attention weights (N, L)"""
+    """Run a GRU with attention, with the reset gate before U, over all words of a batch: projected words `x`
+    (N, 3H), start (B, H) and memory of B sentences, longest target first -> states (N, H), contexts (N, D),
+    attention weights (N, L). `sizes`: the number of rows at each step."""
     assert cell.reset == "before" and cell.gate == "keep_old" and cell.context is not None
     return apply_triple(
         _AttentiveGRUFunction, x, start, cell.recurrent_gates, cell.recurrent, cell.context,

@@ -91,7 +91,8 @@ def alphabet(vocab: Sequence[str]) -> dict[str, int]:
 
 
 def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
-    """Character ids of each word, with begin, end and padding: (V, LONGEST + 2)"""
+    """The character ids of each word, with begin, end and padding: (V, LONGEST + 2). `symbols`: character ->
+    id; others become OTHER. Longer words lose their middle."""
     table = torch.full((len(vocab), LONGEST + 2), PAD)
     for row, word in enumerate(vocab):
         letters = [word] if word in SPECIALS else list(word)

@@ -38,8 +38,8 @@ class MergeLevel:
 
 
 def levels(sizes: list[int], device: torch.device) -> Iterator[MergeLevel]:
-    """The levels above the leaves, where sizes[j] sentences have a word at step j. The last one has no nodes
-    and only identifies the remaining roots."""
+    """Yield the levels above the leaves, from the lowest. `sizes`: sizes[j] sentences have a word at step j.
+    The last level has no nodes and only identifies the remaining roots."""
     while sizes:
         above = sizes[1:]
         starts = [0]

@@ -117,7 +117,7 @@ class SourceStep:
         self.weights: Tensor | None = None  # (R, L)
 
     def attend(self, layer: int, query: Tensor) -> Tensor:
-        """(R, D) -> (R, D)"""
+        """Attend to the source in a layer: queries (R, D) -> (R, D)"""
         keys, values = self.words.pairs[layer].flatten(1, 2)
         seen, weights = attend_once(self.in_heads.pad(query)[0], keys, values, self.mask)
         if layer == self.layer:
@@ -186,8 +186,9 @@ class KeyValueCache:
         return KeyValueCache(columns=columns, row_index=torch.stack(row_indices))
 
     def step(self, layers: int, heads: int, like: Tensor, grid: HypothesisGrid | None = None) -> "ColumnStep":
-        """Begin a step: copy the words read so far, with room for one more per hypothesis. `like` (R, D): a
-        tensor with the type and width of the vectors. `grid` is ignored."""
+        """Begin a step of a decoder with this many layers and heads: copy the words read so far, with room
+        for one more per hypothesis. `like` (R, D): a tensor with the type and width of the vectors. `grid` is
+        ignored."""
         T, R = self.row_index.shape
         values = like.new_empty(T + 1, R, layers * 2 * like.shape[1])
         row_index = self.row_index.clamp(min=0)
@@ -355,8 +356,8 @@ class SentenceCache:
         return SentenceCache(store=PairStore(pairs, C), mask=mask, lengths=lengths)
 
     def step(self, layers: int, heads: int, like: Tensor, grid: HypothesisGrid) -> "SentenceStep":
-        """Begin a step. `like` (..., D): a tensor with the type and width of the vectors. `grid`: the layout
-        of the hypotheses over all S sentences."""
+        """Begin a step of a decoder with this many layers and heads. `like` (..., D): a tensor with the type
+        and width of the vectors. `grid`: the layout of the hypotheses over all S sentences."""
         assert grid.index is not None
         (S, W), C = grid.shape, self.mask.shape[1]
         cache = self

@@ -198,8 +198,8 @@ class LanguageModel(nn.Module):
 
 
 def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> TextScorer:
-    """The model itself or, with `normalized`, its scorer without log Z. ConfigError for a model that is not
-    self-normalized."""
+    """The model itself or, with `normalized`, its scorer without log Z. `directory`: the run, for messages.
+    ConfigError for a model that is not self-normalized."""
     scorer = model.without_log_z() if normalized else model
     if scorer is None:
         raise ConfigError(

@@ -142,8 +142,8 @@ class RecurrentLM(FeatureLM):
         return next(self.parameters()).new_zeros(rows, sum(self.state_sizes))
 
     def unroll(self, token_ids: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Words read (N,), rows at each step, state (B, S) -> features (N, H), and the state after the last
-        step (R, S) without gradient"""
+        """Read words (N,) from a state (B, S): -> features (N, H), and the state after the last step (R, S)
+        without gradient. `sizes`: the number of rows at each step."""
         vectors = self.inputs(token_ids)
         if self.recompute and torch.is_grad_enabled():
             masks = self.masks(vectors)
@@ -215,7 +215,8 @@ class RecurrentLM(FeatureLM):
             return self.output.log_probs_of(features, self.answers(chunk.ids)), after
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,), through a trie: each prefix is computed once."""
+        """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `ends`: include
+        end symbols."""
 
         def walk(words: Ints) -> Walk[Tensor]:
             ids = on_device(np.where(words == BOS, EOS, words), self.device)

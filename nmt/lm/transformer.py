@@ -72,7 +72,8 @@ class TransformerLM(SoftmaxLM):
         return self.stack.embedding
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,), through a trie: each prefix is computed once."""
+        """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `ends`: include
+        end symbols."""
 
         def walk(words: Ints) -> Walk[KeyValueCache]:
             ids = on_device(words, self.device)

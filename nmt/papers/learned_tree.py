@@ -81,9 +81,9 @@ def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
 
 
 def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
-    """Assign each word to a child of its node, (V,), at most `room` words to each: repeatedly the word and
-    child of greatest affinity among words without a child and children that are not full. Ties go to the
-    first word, then to its `present` child (V,), then to the first child.
+    """Assign each word to a child of its node, (V,), at most `room` words to each, given the gain of each
+    child (V, M): repeatedly the word and child of greatest affinity among words without a child and children
+    that are not full. Ties go to the first word, then to its `present` child (V,), then to the first child.
 
     All nodes are filled in parallel. As long as no child is full, words take their favorite child in order of
     affinity; once a word finds its child full, all words that want this child choose another.
@@ -229,7 +229,8 @@ class LearnedTree(Hierarchical, Callback):
 
     @torch.no_grad()
     def count(self, targets: Tensor, seen: list[SeenNodes]) -> None:
-        """Add the probabilities on the paths of some words (N,) to the statistics."""
+        """Add the probabilities at the nodes on the paths of the words `targets` (N,) to the statistics.
+        `seen`: from `path_log_probs` of these words."""
         words, heights, _ = self.steps(targets)
         positions = targets[words] * self.depth + (self.depth - 1 - heights)
         self.counts.view(-1).index_add_(0, positions, self.counts.new_ones(len(positions)))

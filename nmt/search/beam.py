@@ -38,8 +38,9 @@ class BestWordFinder(Generic[State]):
     def best(
         self, features: Tensor, count: int, too_short: Tensor, allow_unknown: bool
     ) -> tuple[Tensor, Tensor]:
-        """Log p and ids of the `count` best words that may follow, the best first, with log p -inf where
-        there are fewer: (R, K), (R,) -> (R, count) twice"""
+        """Find natural log p and ids of the `count` best words that may follow, best first, with log p -inf
+        where there are fewer: features (R, K), `too_short` (R,): whether each row must not end yet -> (R,
+        count) twice. UNK may follow only with `allow_unknown`."""
         values, words = self.layer.best_words(features, count + MOST_BANNED)
         banned = (words < 0) | (words == BOS) | ((words == EOS) & too_short[:, None])
         if not allow_unknown:

@@ -222,7 +222,8 @@ def add_counts(counts: Sequence[int], phrases: Sequence[int]) -> tuple[int, ...]
 
 
 def required_occurrences(phrases: Counter[Phrase], joints: Joints) -> dict[Phrase, int]:
-    """Number of required occurrences of each phrase: as many as all phrases contain as whole words."""
+    """Compute the number of required occurrences of each phrase: as many as all phrases together contain as
+    whole words. `phrases`: how often each is required; `joints`: where words begin and end."""
     times, sizes = dict.fromkeys(phrases, 0), {len(phrase) for phrase in phrases}
     for text, count in phrases.items():
         for size in sizes:
@@ -376,8 +377,8 @@ class Constrained:
         return self.used
 
     def add(self, slot: int, constraints: Iterable[AnyConstraint], prefix: Sequence[int]) -> int:
-        """Register the constraints of a sentence. Returns the length that a translation with this prefix may
-        need to meet them, 0 without requirements."""
+        """Register the constraints of the sentence in a slot. Returns the length in units that a translation
+        which begins with `prefix` may need to meet them, 0 without requirements."""
         all_constraints = (*constraints, *self.shared)
         self.used = self.used or bool(all_constraints)
         self.constraints[slot] = all_constraints

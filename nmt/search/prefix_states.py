@@ -113,7 +113,8 @@ class StepReader(Generic[State]):
 def fastest_reader(
     model: StepModel[State], source: Ids, token_ids: Tensor, restricted: bool
 ) -> TrieReader[State] | StepReader[State]:
-    """Choose the fastest reader that the model supports."""
+    """Create the fastest reader that the model supports, for a source sentence (ids) and the units
+    `token_ids` (T,). `restricted`: the probabilities of these units sum to 1; only for a `Layered` model."""
     layer = model.output_layer if isinstance(model, Layered) else None
     output = layer.restrict(token_ids) if restricted and layer else None
     assert (output is not None) == restricted, "not a Layered model"

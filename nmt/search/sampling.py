@@ -39,6 +39,7 @@ def sample(
 def sample_batch(
     model: StepModel[State], sources: Sequence[Source], config: SamplingConfig, first: int
 ) -> list[list[FinishedHypothesis]]:
+    """Draw the translations of a batch of sentences side by side; see `sample`."""
     device, count = model.device, config.samples
     longest = [max(1, math.ceil(config.max_length_factor * len(source))) for source in sources]
     numbers = [
@@ -84,8 +85,9 @@ def sample_batch(
 
 
 def draw(log_probs: Tensor, uniform: Tensor, temperature: float, allow_unknown: bool) -> Tensor:
-    """The first word at which the cumulative sum of p^(1/temperature), normalized, exceeds a uniform number:
-    (R, V), (R,) -> (R,)"""
+    """Choose the first word at which the cumulative sum of p^(1/temperature), normalized, exceeds a uniform
+    random number: log p (R, V), numbers (R,) -> ids (R,). BOS is never drawn, UNK only with
+    `allow_unknown`."""
     tempered = log_probs.double() / temperature
     tempered[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     sums = torch.softmax(tempered, 1).cumsum(1)

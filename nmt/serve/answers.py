@@ -93,7 +93,8 @@ class EngineAccess:
     async def score(
         self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool
     ) -> list[list[float]]:
-        """Score pairs of lines; raises the same errors as `translate`."""
+        """Score pairs of lines: natural log p of each unit of each target and of its end symbol. `tokenized`:
+        the lines are words between blanks. Raises the same errors as `translate`."""
         self.check_lines([line for pair in pairs for line in pair], sides=2)
         request.state.lines = len(pairs)
         request.state.engine = served.name
@@ -178,7 +179,9 @@ def join_sentences(
 
 
 def join_line(line: SplitLine, parts: Sequence[TranslatedLine], blank: str, n_best: int) -> TranslatedLine:
-    """Join the translations of a line's sentences. Parses are left out: each covers one sentence."""
+    """Join the translations `parts` of a line's sentences. `blank`: written between two sentences where the
+    line has nothing; `n_best`: maximum number of hypotheses. Parses are left out: each covers one
+    sentence."""
     if len(parts) == 1:
         return parts[0]
     offsets = [0, *accumulate(len(part.words) for part in parts)]
@@ -212,7 +215,7 @@ def best_combinations(parts: Sequence[TranslatedLine], n_best: int) -> list[tupl
 def join_hypothesis(
     line: SplitLine, parts: Sequence[LineHypothesis], blank: str, sources: Sequence[int]
 ) -> LineHypothesis:
-    """Join the hypotheses of a line's sentences, one of each.
+    """Join the hypotheses `parts` of a line's sentences, one of each; scores and features are added.
 
     `sources`: the index of each sentence's first source word, followed by the number of words of the line.
     """
@@ -284,7 +287,7 @@ class PlainText:
         return lower if self.knows(lower) else word
 
     def translation(self, text: str, translated: TranslatedLine) -> TranslatedLine:
-        """Detokenize the translation of `line(text)`."""
+        """Detokenize the translation of `line(text)`; it gets a capital at its start if `text` has one."""
         capital = next((char for char in text if char.isalpha()), "").isupper()
         return replace(
             translated,

@@ -134,8 +134,9 @@ def write_export(task: Task) -> None:
 
 
 def export_key(run: Path, step: int, quantization: str) -> str:
-    """A hash of all that an export depends on: the name of the run, the checksums of its files, the formats.
-    DataError if the run has no manifest."""
+    """Compute the key of an export: a hash of all that it depends on, which are the name of the run, the
+    checksums of its files at update `step`, the quantization and the format. DataError if the run has no
+    manifest."""
     entries = manifest.load(run)
     sums = {
         path.name: [entry.sha256 for entry in entries.get(path.name, [])]
@@ -190,7 +191,8 @@ def remove_unused(folder: Path) -> None:
 
 
 def clear(cache: Path) -> list[CachedExport]:
-    """Remove all exports and return them. UserError if a server is exporting."""
+    """Remove all exports from the cache folder `cache` and return them. UserError if a server is
+    exporting."""
     if not (cache / FOLDER).exists():
         return []
     with locks.locked(cache / FOLDER, "smt-cache clear"):

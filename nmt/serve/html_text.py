@@ -191,7 +191,8 @@ class TagPlacement:
         return PlacedTags(element, start, end, self.place_within(element, first, last), blank)
 
     def target_words(self, element: TagPair, parent: TagPair, taken: Sequence[Span]) -> Span:
-        """Choose the target words of an element outside the spans in `taken`; returns (first, last + 1)."""
+        """Choose the target words that an element encloses, outside the spans in `taken`, whose first and
+        last mark the ends of the words of its parent. Returns (first, last + 1)."""
         inside = self.enclosed_words(element)
         gaps = [(left[1], right[0]) for left, right in pairwise(taken)]
         if inside:
@@ -248,7 +249,8 @@ class TagPlacement:
 
 
 def nearest_gap(first: int, last: int, gaps: Sequence[Span]) -> Span:
-    """Move a span of words into the nearest gap, shortened (possibly to nothing) if the gap is smaller."""
+    """Move the span of words from `first` to `last` - 1 into the nearest gap, shortened (possibly to nothing)
+    if the gap is smaller. Returns the span in the same form."""
     size = last - first
     low, high = min(
         gaps, key=lambda gap: (min(size, 1) > gap[1] - gap[0], max(gap[0] - first, first - gap[1], 0))
@@ -498,7 +500,8 @@ def parsed_nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
 
 
 def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], ...], str]]:
-    """Count what a translation must not change: elements with attributes, comments, untranslated text."""
+    """Count what a translation must not change: (tag, attributes, text) of elements, comments and
+    untranslated texts."""
     return Counter(
         (
             node.tag or "",

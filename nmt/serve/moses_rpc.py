@@ -161,7 +161,8 @@ def pack_translation(
 
 
 def pack_hypothesis(hypothesis: LineHypothesis, key: str, params: Mapping[str, object]) -> dict[str, object]:
-    """Convert a hypothesis to Moses' fields, with its text under `key`. Phrases are in target order."""
+    """Convert a hypothesis to Moses' fields, with its text under `key`, and the alignments that `params` of
+    the request ask for. Phrases are in target order."""
     answer: dict[str, object] = {key: clean_xml(hypothesis.text)}
     if is_set(params, "align"):
         answer["align"] = [

@@ -184,7 +184,8 @@ class RunSession:
     def line_constraints(
         self, run: TorchRun, line: str, options: TranslateOptions
     ) -> Sequence[AnyConstraint]:
-        """The constraints on the translation of a line. DataError if one of them cannot be met."""
+        """Return the constraints on the translation of a line, empty if the request has none. `run`: for the
+        kind of text of the request. DataError if one of them cannot be met."""
         maker = options.prepared
         if not isinstance(maker, ConstraintMaker) or maker.member is not run.members[0]:
             maker = constraint_maker(run, options)
@@ -251,7 +252,8 @@ def constraint_maker(run: TorchRun, options: TranslateOptions) -> ConstraintMake
 
 
 def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, TranslatedLine]:
-    """Build the translation of a line whose search is over, yielding after each small step of the work."""
+    """Build the translation of a line whose search is over, and return it. Yields None after each small step
+    of the work. `run`: for the kind of text of the request."""
     options = task.options
     parts = [part for part in task.parts if part.candidates]
     if not parts:

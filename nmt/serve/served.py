@@ -290,7 +290,8 @@ def load_engines(
     config: ServeConfig,
     load: EngineLoader = load_engine,
 ) -> ServedEngines:
-    """Load engines, given as (name, path). UserError if one of them cannot be loaded."""
+    """Load engines and start their threads. `named`: (name, path) of each; `load`: loads the engine at a
+    path. UserError if one of them cannot be loaded."""
     served = []
     for name, path in named:
         served.append(ServedEngine(name, lambda path=path: warm_up(load(path, engines)), config))  # type: ignore[misc]

@@ -62,8 +62,8 @@ class CleanReport:
 
 
 def reason_against(source: str, target: str, config: CleanConfig) -> str:
-    """The reason to drop a pair, judging by the pair alone (duplicates are detected elsewhere); empty if it
-    is kept."""
+    """The reason to drop a pair of lines, one of REASONS, or empty if there is none. Duplicates are detected
+    by `clean`."""
     length = LENGTHS[config.unit]
     lengths = length(source), length(target)
     if not min(lengths):

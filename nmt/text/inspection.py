@@ -81,7 +81,8 @@ class Digests64:
         return result
 
     def shared_with(self, others: "Digests64") -> RepeatedLines:
-        """Count the lines that also occur in another text."""
+        """Count the lines that also occur in another text. `first`: the first such line of this text, and its
+        line in the other text."""
         order = np.argsort(others.values(), kind="stable")
         ordered, mine = others.values()[order], self.values()
         positions = np.searchsorted(ordered, mine)
@@ -368,7 +369,7 @@ def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") 
 
 
 def other_scripts(side: SideReport) -> Iterator[Finding]:
-    """Report lines in a different script from that of the text."""
+    """Yield a finding for each script of lines that are not in the script of the text."""
     own = side.guess().script
     others = Counter({name: count for name, count in side.scripts.items() if name not in ("", own)})
     for script, count in others.most_common(OTHER_SCRIPTS):
@@ -419,7 +420,8 @@ def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
 
 
 def other_words(dev: PairReport, train: PairReport) -> Iterator[Finding]:
-    """Report sides of a development set whose words hardly occur in the training text."""
+    """Yield a finding for each side of a development set whose words hardly occur in that side of the
+    training text, or one finding if its sides are swapped."""
     own = list(map(shared_words, dev.sides, train.sides))
     crossed = list(map(shared_words, dev.sides, reversed(train.sides)))
     if max(crossed) > UNLIKE and sum(crossed) > 2 * sum(own):

@@ -231,7 +231,8 @@ class MosesTokenizer:
         return tokens
 
     def tokens(self, words: list[str], at: int) -> list[str] | None:
-        """The tokens of a word; None if they depend on the rest of the line."""
+        """The tokens of the word at index `at`, from the caches if they have it; None if they depend on more
+        of the line than the neighbors."""
         word = words[at]
         if word[0] not in ",'" and word[-1] not in ".,'":
             if self.alnum.issuperset(word) and "MULTI" not in word:
@@ -302,8 +303,8 @@ def store(cached: dict[Key, list[str]], key: Key, tokens: list[str]) -> list[str
 
 
 def token_rules(language: str, letters: str, alnum: str, numbers: str) -> list[Substitution]:
-    """Moses' rules before periods are split off. `letters`, `alnum`, `numbers`: the insides of character
-    classes."""
+    """Build Moses' rules that apply before periods are split off. `letters`, `alnum`, `numbers`: the insides
+    of the character classes of letters, of letters and digits, and of digits."""
     rules: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         ("", rf"([^{alnum}\s.'`,\-])", r" \1 "),
         ("..", DOTS.pattern, dots_marker),
@@ -436,8 +437,8 @@ class MosesDetokenizer:
         return kind
 
     def opens(self, token: str, previous: str, quotes: Counter[str]) -> bool:
-        """Whether a quotation mark opens a quotation, so that the next token is attached to it. `quotes`: the
-        number of each mark in the line so far, which is updated."""
+        """Whether a quotation mark opens a quotation, so that the next token is attached to it. `previous`:
+        the token before it; `quotes`: the number of each mark in the line so far, which is updated."""
         mark = '"' if DOUBLE_QUOTE.fullmatch(token) else token
         if self.language == "cs" and token in ("„", "“"):
             quotes[mark] = int(token == "“")

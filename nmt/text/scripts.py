@@ -252,8 +252,9 @@ WITHOUT_SEGMENTER = ("auto", "none")
 
 
 def make_segmenter(kind: str, language: str, tokenize: bool) -> Segmenter | None:
-    """Create the segmenter for a value of `segment`. ConfigError for an unknown or unusable value; the
-    message begins with the key."""
+    """Create the segmenter that the setting `segment` names. `kind`: the value of the setting; `tokenize`:
+    whether the text is tokenized. None if blanks and Moses' rules alone make words. ConfigError for an
+    unknown or unusable value; the message begins with the key."""
     if kind not in SEGMENTERS:
         raise ConfigError(f"segment: {kind!r} is unknown, expected one of {', '.join(SEGMENTERS)}")
     if not tokenize and kind not in WITHOUT_SEGMENTER:

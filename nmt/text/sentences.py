@@ -218,7 +218,8 @@ def enclosed_spans(line: str) -> Iterator[Span]:
 
 
 def ends_sentence(match: "regex.Match[str]", language: str) -> bool:
-    """Whether a sentence surely ends at a mark that is followed by a blank and a capital or number."""
+    """Whether a sentence surely ends at a mark that is followed by a blank and a capital or number. `match`:
+    of BOUNDARY; `language`: its code, empty for the rules of all."""
     end = match["end"]
     if end != ".":
         if end.strip(".") in ("", "…"):  # an ellipsis

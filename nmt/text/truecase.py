@@ -125,8 +125,8 @@ def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
 
 
 def parse_forms(line: str, location: str) -> dict[str, float]:
-    """Parse a line of Moses' format. DataError unless it lists forms of one word with their counts, which
-    must not exceed the total."""
+    """Parse a line of Moses' format into the count of each form. `location`: `file:line` for messages.
+    DataError unless it lists forms of one word with their counts, which must not exceed the total."""
     fields = files.split_words(line)
     words, counts = fields[::2], fields[1::2]
     try:

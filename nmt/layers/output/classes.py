@@ -137,8 +137,8 @@ class Exchange:
 
 
 def cluster(text: NDArray[np.integer], classes: Ints, count: int) -> Ints:
-    """Improve the classes (V,) of words by the exchange algorithm on a text (n,). Words that are not in the
-    text keep their class."""
+    """Improve the `count` classes (V,) of words by the exchange algorithm on a text (n,); returns the new
+    classes and logs each round. Words that are not in the text keep their class."""
     if len(text) < 2 or count < 2:
         return classes
     work = Exchange(text, classes, count)

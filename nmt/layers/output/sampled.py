@@ -30,8 +30,8 @@ from nmt.layers.output.softmax import Softmax
 
 
 def alias_table(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """For each of V outcomes, the share of its column that is its own, and the outcome that has the rest:
-    (V,) -> (V,), (V,)"""
+    """Build the alias table of a distribution (V,): for each column, the share that belongs to the outcome of
+    the same index, (V,), and the outcome that has the rest, (V,)."""
     size = len(probabilities)
     share = probabilities * (size / probabilities.sum())
     alias = np.arange(size)

@@ -85,8 +85,8 @@ def complete_tree(codes: Ints, arity: int) -> Hierarchy:
 
 
 def huffman(counts: Ints, arity: int) -> Hierarchy:
-    """Build the Huffman tree of this arity: the least mean depth for words of these frequencies (Huffman
-    1952). Only the deepest nodes may have fewer children."""
+    """Build the Huffman tree of this arity, which has the least mean depth for words that occur `counts` (V,)
+    times (Huffman 1952). Only the deepest nodes may have fewer children."""
     order = np.argsort(counts, kind="stable")
     weights = counts[order].tolist()
     rest = len(counts) % (arity - 1) if arity > 2 else 0
@@ -106,8 +106,8 @@ def huffman(counts: Ints, arity: int) -> Hierarchy:
 
 
 def number_levels(children: list[list[int]], words: int, arity: int) -> Hierarchy:
-    """Renumber the nodes of a tree, whose last node is the root, level by level. Each node gets `arity`
-    rows."""
+    """Renumber the nodes of a tree level by level. `children`: for each node, the last of which is the root,
+    its children: a word, or -1 - a node. Each node gets `arity` rows."""
     leaf, above = np.empty(words, np.int64), np.full(len(children), -1)
     order = [len(children) - 1]
     for number, node in enumerate(order):

@@ -228,8 +228,8 @@ def maximize_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRoun
 
 
 def maximize_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
-    """Alternate between tightening the bound and maximizing it by a few steps of L-BFGS; reports each
-    round."""
+    """Alternate between tightening the bound and maximizing it by a few steps of L-BFGS, changing the model;
+    reports each round."""
     config, observed = model.config, Moments(symbols, model.order)
     delta: Tensor | None = None
     for done in range(1, config.rounds + 1):
@@ -281,7 +281,7 @@ FORMAT = "nmt-mrf 1"
 
 
 def save_field(path: Path, model: ChainMRF, vocab: Vocab) -> None:
-    """Write a model to a file atomically."""
+    """Write a model with its settings and its vocabulary to a file, completely or not at all."""
     content = {
         "format": FORMAT,
         "settings": asdict(model.config),

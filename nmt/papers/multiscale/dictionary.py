@@ -196,7 +196,8 @@ class Learner:
         return disjoint
 
     def merge(self, key: int, positions: Keys) -> int:
-        """Replace a pair by a new token; returns its number."""
+        """Replace a pair, given as a key of `keys`, by a new token at its positions in the text; returns the
+        number of the token."""
         left, right = divmod(key, SHIFT)
         token = self.number(self.tokens[left] + self.tokens[right], (left, right))
         if token == len(self.alive):

@@ -47,10 +47,9 @@ def equivalent(steps: Sequence["ComputationStep"]) -> float:
 
 
 def summary(steps: Sequence["ComputationStep"]) -> list[str]:
-    """Lines to print. For each layer: the mean of m (the share of its state that it computes, 0 to 1), and
-    the size of an Elman layer with as many operations. For the first layer: the 8 units of text with the
-    highest and the 8 with the lowest mean m.
-    """
+    """Summarize steps as lines to print. For each layer: the mean of m (the share of its state that it
+    computes, 0 to 1), and the size of an Elman layer with as many operations. For the first layer: the 8
+    units of text with the highest and the 8 with the lowest mean m."""
     lines = []
     for layer in sorted({step.layer for step in steps}):
         own = [step for step in steps if step.layer == layer]

@@ -119,7 +119,8 @@ class Masks:
         self.previous, self.h, self.inputs = x.new_empty(N, H), x.new_empty(N, H), torch.empty_like(x)
 
     def step(self, now: slice, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The states before a step, (R, H) -> mask (R, H), h̄ (R, H), x̄ (R, E)"""
+        """Compute the masked vectors of a step from the states before it: (R, H) -> mask (R, H), h̄ (R, H),
+        x̄ (R, E). `now`: the rows of the step."""
         self.previous[now] = h
         m = torch.add(self.projected[now], torch.mv(h, self.u), out=self.m[now]).sigmoid_()
         self.state_mask[now] = make_mask(m, h.shape[1], self.sharpness)
@@ -152,8 +153,9 @@ class MaskGradients:
         self.x_grad, self.sum_grad = torch.empty_like(self.x), torch.empty_like(self.m)
 
     def step(self, now: slice, dh: Tensor, de: Tensor, h_grad: Tensor, x_grad: Tensor) -> Tensor:
-        """The gradients of a step in h directly and in the mask, (R, H) each, and in h̄ and x̄ -> in the
-        states before it, (R, H)"""
+        """Go back through the masks of a step: the gradients of h apart from the mask, of the mask, of h̄,
+        (R, H) each, and of x̄ (R, E) -> the gradient of the states before it, (R, H). `now`: the rows of the
+        step."""
         H, E = self.h.shape[1], self.x.shape[1]
         e, f, m = self.state_mask[now], self.input_mask[now], self.m[now]
         de = torch.addcmul(de, h_grad, self.previous[now])

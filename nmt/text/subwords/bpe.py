@@ -24,7 +24,8 @@ def learn(
     over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
 ) -> list[str]:
     """Learn codes from word counts, summed over both sides for joint codes; returns the lines of a file of
-    codes (`#version: 0.2` first). `over`: wraps the iterator of merge numbers, for example to count them.
+    codes (`#version: 0.2` first). `merges`: the most merges; `min_frequency`: rarer pairs are not merged;
+    `over`: wraps the iterator of merge numbers, for example to count them.
 
     Skips words with a carriage return, since no line of a file of codes can end with one.
     """
@@ -77,7 +78,7 @@ class BPE:
         return units
 
     def split(self, word: str, dropout: float = 0.0) -> list[str]:
-        """The units of a word.
+        """Split a word into units, skipping each merge with probability `dropout`.
 
         Bypasses subword-nmt's own reader of codes and lines, which takes a carriage return for white space.
         """

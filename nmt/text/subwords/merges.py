@@ -100,8 +100,8 @@ class SegmentedWords:
         self.pairs.push(changed - {pair})
 
     def replace(self, old: Symbols, new: Symbols, indices: list[int]) -> tuple[Symbols, Symbols]:
-        """Count one occurrence of the `new` pair instead of the `old` one in each of these words; returns
-        both."""
+        """Count one occurrence of the `new` pair instead of the `old` one in each of the words at `indices`;
+        returns both pairs."""
         frequency = sum(map(self.frequencies.__getitem__, indices))
         counts = self.pairs.counts
         counts[old] -= frequency
@@ -128,7 +128,7 @@ class SegmentedWords:
 
 
 def merge_symbols(word: Symbols, pair: Symbols, merged: str) -> Symbols:
-    """Replace each occurrence of a pair, from left to right."""
+    """Replace each occurrence of a pair by the symbol `merged`, from left to right."""
     symbols: list[str] = []
     at = 0
     while at < len(word):

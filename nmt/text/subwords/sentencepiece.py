@@ -154,8 +154,8 @@ class Pieces:
 
 
 def load_model(model: bytes, name: str) -> "tuple[SentencePieceProcessor, list[str]]":
-    """The library's model and all its pieces, in the order of its ids. DataError for bytes that are not a
-    model."""
+    """Load the library's model from the bytes of its file; returns it and all its pieces, in the order of its
+    ids. `name`: the file, for messages. DataError for bytes that are not a model."""
     from sentencepiece import SentencePieceProcessor
 
     if not model:
@@ -223,7 +223,7 @@ def kind_of_model(model: bytes) -> str:
 
 
 def message_fields(message: bytes, wanted: int) -> Iterator[bytes]:
-    """Yield the contents of one field of a protobuf message; for numbers their bytes."""
+    """Yield the contents of the field number `wanted` of a protobuf message; for numbers their bytes."""
     at = 0
     while at < len(message):
         key, at = number_at(message, at)
@@ -238,7 +238,7 @@ def message_fields(message: bytes, wanted: int) -> Iterator[bytes]:
 
 
 def number_at(message: bytes, at: int) -> tuple[int, int]:
-    """Read a variable-length number; returns it and the position after it."""
+    """Read the variable-length number at offset `at`; returns it and the offset after it."""
     value = shift = 0
     while at < len(message):
         value |= (message[at] & 127) << shift
