@@ -203,20 +203,9 @@ def test_lmplz_is_used_where_it_is_installed(
     )
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     line = [
-        "nmt-ngram",
-        "-q",
-        "-i",
-        tiny / "train.fr",
-        "-o",
-        tmp_path / "lm",
-        "--memory",
-        "0.0001",
-        "--order",
-        3,
-        "--prune",
-        0,
-        1,
-    ]
+        "nmt-ngram", "-q", "-i", tiny / "train.fr", "-o", tmp_path / "lm", "--memory", "0.0001", "--order",
+        3, "--prune", 0, 1,
+    ]  # fmt: skip
     done = command(*line, PATH=f"{tmp_path}:/bin:/usr/bin")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "lm").read_text() == "from lmplz\n" and (tmp_path / "text").read_bytes() == (
@@ -270,16 +259,9 @@ def test_backoff_shares_unknown_words(
     """Known words keep their scores; of two unknown ones the one that the n-gram model knows is more
     probable."""
     command(
-        "nmt-ngram",
-        "--order",
-        2,
-        "-i",
-        "-",
-        "-o",
-        tmp_path / "lm",
-        "--discount-fallback",
+        "nmt-ngram", "--order", 2, "-i", "-", "-o", tmp_path / "lm", "--discount-fallback",
         input="un zug\nun zug\nle zug\nle bus\nun chat\n",
-    )
+    )  # fmt: skip
     line = ["nmt-score", runs["cslm"], "-i", "-", "--word-scores", "-q"]
     plain, shared = (
         [
@@ -293,18 +275,9 @@ def test_backoff_shares_unknown_words(
     (tmp_path / "n").write_text("0 ||| un bus ||| X= -1 ||| -1\n")
     (tmp_path / "s").write_text("a\n")
     done = command(
-        "smt-rescore",
-        tmp_path / "n",
-        "-s",
-        tmp_path / "s",
-        "-f",
-        f"neural-lm={runs['cslm']}",
-        "--backoff",
-        tmp_path / "lm",
-        "-o",
-        "-",
-        "-q",
-    )
+        "smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={runs['cslm']}", "--backoff",
+        tmp_path / "lm", "-o", "-", "-q",
+    )  # fmt: skip
     assert float(done.stdout.split("NeuralLM0= ")[1].split(" ")[0]) == pytest.approx(sum(shared[1]), abs=1e-4)
     assert "which backs off by itself" in refused(
         command("nmt-score", tmp_path / "lm", "-i", tiny / "dev.fr", "-q", "--backoff", tmp_path / "lm")
@@ -438,22 +411,15 @@ def test_characters_of_words(tiny: Path, tmp_path: Path, command: Command, refus
     found = [
         float(
             command(
-                "smt-rescore",
-                tmp_path / "n",
-                "-s",
-                tmp_path / "s",
-                "-f",
-                f"neural-lm={tmp_path / 'b'}",
-                "-o",
-                "-",
-                "-q",
+                "smt-rescore", tmp_path / "n", "-s", tmp_path / "s", "-f", f"neural-lm={tmp_path / 'b'}",
+                "-o", "-", "-q",
             )
             .stdout.split("NeuralLM0= ")[1]
             .split(" ")[0]
         ),
         float(command("nmt-score", tmp_path / "b", "-i", "-", "-q", input="le chat\n").stdout),
         float(command("nmt-score", tmp_path / "a", "-i", "-", "-q", input="l e _ c h a t\n").stdout),
-    ]
+    ]  # fmt: skip
     assert found == pytest.approx([found[0]] * 3, abs=1e-4)
     assert "characters are not subwords" in refused(
         command("nmt-train", *base, *multiscale(tmp_path, "c", *spelled, "data.bpe_merges=9"), "-q")

@@ -33,17 +33,9 @@ def run_translate(
 def test_an_ensemble_of_one_run_is_that_run(attentive: Path, command: Command) -> None:
     alone = run_translate(command, attentive, "--n-best", 3, "--beam-size", 3)
     done = command(
-        "nmt-translate",
-        attentive,
-        attentive,
-        attentive,
-        "-q",
-        "--n-best",
-        3,
-        "--beam-size",
-        3,
+        "nmt-translate", attentive, attentive, attentive, "-q", "--n-best", 3, "--beam-size", 3,
         input="\n".join(LINES) + "\n",
-    )
+    )  # fmt: skip
     parse = [[nbest.parse(line, "x") for line in lines] for lines in (alone, done.stdout.split("\n")[:-1])]
     assert [found.words for found in parse[0]] == [found.words for found in parse[1]] != []
     for one, other in zip(*parse, strict=True):
@@ -139,14 +131,9 @@ def test_alignments_and_unknown_words(
     plain = run_translate(command, tmp_path / "words", "--tokenized", "--replace-unknown", text="zzz zzz\n")
     (tmp_path / "lex").write_text("qqq zzz 1\n")
     found = run_translate(
-        command,
-        tmp_path / "words",
-        "--tokenized",
-        "--replace-unknown",
-        "--lexicon",
-        tmp_path / "lex",
+        command, tmp_path / "words", "--tokenized", "--replace-unknown", "--lexicon", tmp_path / "lex",
         text="zzz zzz\n",
-    )
+    )  # fmt: skip
     assert (
         "zzz" in plain[0].split() and plain[0].replace("zzz", "qqq") == found[0] and "<unk>" not in plain[0]
     )
@@ -164,15 +151,9 @@ def test_alignments_and_unknown_words(
 def test_a_shortlist_allows_its_words_alone(tiny: Path, tmp_path: Path, command: Command) -> None:
     (tmp_path / "lex").write_text("le the 0.5\nchien dog 1\nhomme man 1\n", encoding="utf-8")
     found = run_translate(
-        command,
-        tiny / "run",
-        "--tokenized",
-        "--shortlist",
-        tmp_path / "lex",
-        "--shortlist-frequent",
-        1,
+        command, tiny / "run", "--tokenized", "--shortlist", tmp_path / "lex", "--shortlist-frequent", 1,
         text="the dog\n",
-    )
+    )  # fmt: skip
     frequent = (tiny / "run" / "target.vocab").read_text(encoding="utf-8").split("\n")[1].split("\t")[0]
     assert found[0] and set(found[0].split()) <= {"le", "chien", frequent}
 

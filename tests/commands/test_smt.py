@@ -31,14 +31,9 @@ def contents(folder: Path, *names: str) -> dict[str, bytes]:
 
 
 RESULTS = (
-    "alignment.gz",
-    "phrase-table.gz",
-    "reordering-table.wbe-msd-bidirectional-fe.gz",
-    "lm.arpa.gz",
-    "lex.e2f",
-    "lex.f2e",
-    "moses.ini",
-)
+    "alignment.gz", "phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.arpa.gz",
+    "lex.e2f", "lex.f2e", "moses.ini",
+)  # fmt: skip
 
 
 @pytest.mark.ci
@@ -64,16 +59,9 @@ def test_killed_training_goes_on(after: str, smt_model: Path, tmp_path: Path, co
     """kill -9 as soon as a step has left its trace; the same command ends with the same bytes and leaves
     nothing else."""
     given = [
-        str(BIN / "smt-train"),
-        str(tmp_path / "model"),
-        "-s",
-        str(smt_model / "train.en"),
-        "-t",
-        str(smt_model / "train.fr"),
-        "--order",
-        "3",
-        "-q",
-    ]
+        str(BIN / "smt-train"), str(tmp_path / "model"), "-s", str(smt_model / "train.en"), "-t",
+        str(smt_model / "train.fr"), "--order", "3", "-q",
+    ]  # fmt: skip
     process = subprocess.Popen(given, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 1200
     while (
@@ -123,18 +111,9 @@ def test_decode_list_and_stream(smt_model: Path, tmp_path: Path, command: Comman
     model = tmp_path / "model"
     shutil.copytree(smt_model / "model", model)
     given = [
-        "smt-decode",
-        model,
-        "-i",
-        tmp_path / "in",
-        "--n-best-list",
-        tmp_path / "list",
-        "--n-best",
-        7,
-        "--distinct",
-        "--stack",
-        20,
-    ]
+        "smt-decode", model, "-i", tmp_path / "in", "--n-best-list", tmp_path / "list", "--n-best", 7,
+        "--distinct", "--stack", 20,
+    ]  # fmt: skip
     given += ["--cache", tmp_path / "cache"]
     before = sorted(os.listdir(model))
     done = command(*given, "--no-cache")
@@ -401,18 +380,9 @@ TUNE = ["--stack", 10, "--iterations", 3, "--restarts", 2, "--n-best", 30, "-q",
 def tuned(smt_model: Path, tmp_path_factory: pytest.TempPathFactory, command: Command) -> Path:
     folder = tmp_path_factory.mktemp("tuned")
     done = command(
-        "smt-tune",
-        smt_model / "model",
-        "-s",
-        smt_model / "dev.en",
-        "-r",
-        smt_model / "dev.fr",
-        "-o",
-        folder / "moses.ini",
-        "--work",
-        folder / "work",
-        *TUNE,
-    )
+        "smt-tune", smt_model / "model", "-s", smt_model / "dev.en", "-r", smt_model / "dev.fr", "-o",
+        folder / "moses.ini", "--work", folder / "work", *TUNE,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -441,17 +411,9 @@ def test_killed_tuning_goes_on(
     trace: str, tuned: Path, smt_model: Path, tmp_path: Path, command: Command
 ) -> None:
     given = [
-        "smt-tune",
-        smt_model / "model",
-        "-s",
-        smt_model / "dev.en",
-        "-r",
-        smt_model / "dev.fr",
-        "-o",
-        tmp_path / "moses.ini",
-        "--work",
-        tmp_path / "work",
-    ]
+        "smt-tune", smt_model / "model", "-s", smt_model / "dev.en", "-r", smt_model / "dev.fr", "-o",
+        tmp_path / "moses.ini", "--work", tmp_path / "work",
+    ]  # fmt: skip
     process = subprocess.Popen(
         [str(BIN / "smt-tune"), *map(str, [*given[1:], *TUNE])],
         stderr=subprocess.DEVNULL,
@@ -490,17 +452,10 @@ def test_tune_on_bad_input(
     (tmp_path / "wrong").write_text("xx yy zz\n" * 60)
     line = refused(
         command(
-            "smt-tune",
-            model,
-            "-s",
-            smt_model / "dev.en",
-            "-r",
-            tmp_path / "wrong",
-            "-o",
-            tmp_path / "y.ini",
-            *TUNE,
+            "smt-tune", model, "-s", smt_model / "dev.en", "-r", tmp_path / "wrong", "-o",
+            tmp_path / "y.ini", *TUNE,
         )
-    )
+    )  # fmt: skip
     assert "BLEU is 0 whatever the weights" in line and not (tmp_path / "y.ini").exists()
 
 
@@ -514,25 +469,13 @@ def test_proposals(smt_model: Path, tiny: Path, tmp_path: Path, command: Command
     model = smt_model / "model"
     reordering = model / "reordering-table.wbe-msd-bidirectional-fe.gz"
     given = [
-        model / "phrase-table.gz",
-        tiny / "run",
-        "--lexical",
-        model / "lex",
-        "-i",
-        smt_model / "dev.en",
-        "--least",
-        0.0001,
-    ]
+        model / "phrase-table.gz", tiny / "run", "--lexical", model / "lex", "-i", smt_model / "dev.en",
+        "--least", 0.0001,
+    ]  # fmt: skip
     done = command(
-        "smt-propose",
-        *given,
-        "--reordering",
-        reordering,
-        "-o",
-        tmp_path / "table",
-        "--reordering-output",
+        "smt-propose", *given, "--reordering", reordering, "-o", tmp_path / "table", "--reordering-output",
         tmp_path / "reordering",
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     old = {(pair.source, pair.target): pair for pair in phrase_table.read_strict(model / "phrase-table.gz")}
     new = list(

@@ -91,14 +91,10 @@ def loaded_libraries(line: str, folder: Path) -> set[str]:
     reading, writing = os.pipe()
     words = [name, *entry_points()[name], " ".join(HEAVY), str(writing), name, *arguments]
     done = subprocess.run(
-        [sys.executable, "-c", CODE, *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "NMT_CACHE": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        pass_fds=[writing],
-        check=False,
-    )
+        [sys.executable, "-c", CODE, *words], cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "NMT_CACHE": str(folder / "cache")}, capture_output=True,
+        text=True, pass_fds=[writing], check=False,
+    )  # fmt: skip
     os.close(writing)
     with open(reading, encoding="utf-8") as report:
         assert done.returncode == 0, done.stderr

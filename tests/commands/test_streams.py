@@ -26,14 +26,9 @@ PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A line of the shell; $B is the folder of the commands."""
     return subprocess.run(
-        ["sh", "-c", line],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        cwd=folder,
-        env={**os.environ, "B": str(BIN)},
-        check=False,
-    )
+        ["sh", "-c", line], capture_output=True, text=True, timeout=60, cwd=folder,
+        env={**os.environ, "B": str(BIN)}, check=False,
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -77,16 +72,9 @@ def test_names_and_text_are_utf8_in_every_locale(tmp_path: Path, command: Comman
     (tmp_path / "é").write_text("a b c d\ne f g h\n", encoding="utf-8")
     (tmp_path / "b").write_text("a b c d\ne f g i\n", encoding="utf-8")
     line = [
-        "-r",
-        tmp_path / "é",
-        "--baseline",
-        tmp_path / "é",
-        "--hypothesis",
-        tmp_path / "b",
-        "--names",
-        "é",
+        "-r", tmp_path / "é", "--baseline", tmp_path / "é", "--hypothesis", tmp_path / "b", "--names", "é",
         ODD,
-    ]
+    ]  # fmt: skip
     done = command("nmt-analyze", "compare", *line, "-o", tmp_path / "out", **PLAIN)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith("compare.svg\n")

@@ -50,19 +50,11 @@ def test_subword_learn_apply_undo(command: Command, tmp_path: Path) -> None:
     (tmp_path / "b").write_text("newest newest widest\n")
     assert (
         command(
-            "nmt-subword",
-            "learn",
-            "-q",
-            "--input",
-            tmp_path / "a",
-            tmp_path / "b",
-            "--merges",
-            6,
-            "-o",
+            "nmt-subword", "learn", "-q", "--input", tmp_path / "a", tmp_path / "b", "--merges", 6, "-o",
             tmp_path / "codes",
         ).returncode
         == 0
-    )
+    )  # fmt: skip
     assert (tmp_path / "codes").read_text().startswith("#version: 0.2\n")
     text = "lowest  newer\n\nnew\u2028est\n"
     units = command("nmt-subword", "apply", tmp_path / "codes", input=text)
@@ -118,18 +110,9 @@ def test_by_length_writes_table_and_figures(command: Command, system: Path) -> N
     66.87."""
     files = ["--source", system / "s", "--reference", system / "r", "--hypothesis", system / "h"]
     done = command(
-        "nmt-analyze",
-        "by-length",
-        *files,
-        "--window",
-        1,
-        "--least",
-        1,
-        "--output",
-        system / "out",
-        "--bleu-tokenize",
-        "none",
-    )
+        "nmt-analyze", "by-length", *files, "--window", 1, "--least", 1, "--output", system / "out",
+        "--bleu-tokenize", "none",
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     rows = [line.split("\t") for line in (system / "out" / "by-length.tsv").read_text().split("\n")]
     assert rows[1][:7] == ["source", "4", "4", "4", "1", "100.0000", "1.0000"]
@@ -143,16 +126,9 @@ def test_by_length_writes_table_and_figures(command: Command, system: Path) -> N
 
 def test_by_length_to_stdout_with_two_references(command: Command, system: Path) -> None:
     done = command(
-        "nmt-analyze",
-        "by-length",
-        "--source",
-        system / "s",
-        "--reference",
-        system / "r",
-        system / "r2",
-        "--hypothesis",
-        system / "h",
-    )
+        "nmt-analyze", "by-length", "--source", system / "s", "--reference", system / "r", system / "r2",
+        "--hypothesis", system / "h",
+    )  # fmt: skip
     assert done.stdout.startswith("by\tlength\t") and "nrefs:2" in done.stderr
     assert str(corpus_bleu(HYPOTHESES, [REFERENCES, OTHERS])) in done.stderr
 
@@ -162,15 +138,9 @@ def test_by_length_refuses(command: Command, system: Path, refused: Refused) -> 
     (system / "short").write_text("x\n")
     (system / "empty").write_text("")
     base = [
-        "nmt-analyze",
-        "by-length",
-        "-q",
-        "--source",
-        system / "s",
-        "--reference",
-        system / "r",
+        "nmt-analyze", "by-length", "-q", "--source", system / "s", "--reference", system / "r",
         "--hypothesis",
-    ]
+    ]  # fmt: skip
     assert "short: 1 lines, but" in refused(command(*base, system / "short", "--output", system / "out"))
     assert "nosuch" in refused(command(*base, system / "h", "--bleu-tokenize", "nosuch"))
     empty = system / "empty"

@@ -18,15 +18,9 @@ from tests.conftest import ROOT, Command, Refused
 
 def test_score_one_line_a_pair_with_words_that_sum(tiny: Path, command: Command) -> None:
     done = command(
-        "nmt-score",
-        tiny / "run",
-        "-q",
-        "--source",
-        tiny / "dev.en",
-        "--target",
-        tiny / "dev.fr",
+        "nmt-score", tiny / "run", "-q", "--source", tiny / "dev.en", "--target", tiny / "dev.fr",
         "--word-scores",
-    )
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("\n")[:-1]
     assert len(lines) == 20

@@ -271,14 +271,10 @@ def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Ref
     name = str(Path(sys.executable).parent / "nmt-translate")
     text = "".join(line + "\n" for line in LINES * 5)
     done = subprocess.run(
-        [name, "-q", str(tiny / "run"), "--output", str(tmp_path / "out")],
-        input=text,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=1200,
+        [name, "-q", str(tiny / "run"), "--output", str(tmp_path / "out")], input=text, capture_output=True,
+        text=True, check=False, timeout=1200,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100)),
-    )
+    )  # fmt: skip
     assert "out: cannot write: File too large" in refused(done)
     assert not list(tmp_path.iterdir())
 

@@ -12,15 +12,9 @@ from tests.spaceless import chinese
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 PAIRS = [
-    ("a b", "x y"),
-    ("", "x"),
-    ("a", "  "),
-    ("a b c d e f", "x"),
-    ("a b", "x y"),
-    ("a b", "x z"),
-    ("a " * 9, "x " * 9),
-    ("a", "x"),
-]
+    ("a b", "x y"), ("", "x"), ("a", "  "), ("a b c d e f", "x"), ("a b", "x y"), ("a b", "x z"),
+    ("a " * 9, "x " * 9), ("a", "x"),
+]  # fmt: skip
 
 
 def test_each_reason_by_hand() -> None:
@@ -30,14 +24,8 @@ def test_each_reason_by_hand() -> None:
     assert report.pairs == 8 and report.kept == 2
     assert report.dropped == {"empty": 2, "short": 2, "duplicate": 1, "long": 1}
     assert list(report.lines()) == [
-        "reason\tpairs",
-        "kept\t2",
-        "empty\t2",
-        "short\t2",
-        "long\t1",
-        "ratio\t0",
-        "duplicate\t1",
-    ]
+        "reason\tpairs", "kept\t2", "empty\t2", "short\t2", "long\t1", "ratio\t0", "duplicate\t1",
+    ]  # fmt: skip
     assert (
         reason_against("a b c d e", "x y", config) == "ratio"
         and reason_against("a b c d", "x y", config) == ""
@@ -57,15 +45,9 @@ def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., st
     (tmp_path / "s").write_text("a b\n\na\u2028b c\na b\n", encoding="utf-8")
     (tmp_path / "t").write_text("x y\nx\nx y\nx y\n", encoding="utf-8")
     paths = [
-        "-s",
-        tmp_path / "s",
-        "-t",
-        tmp_path / "t",
-        "--output-source",
-        tmp_path / "s2",
-        "--output-target",
+        "-s", tmp_path / "s", "-t", tmp_path / "t", "--output-source", tmp_path / "s2", "--output-target",
         tmp_path / "t2",
-    ]
+    ]  # fmt: skip
     done = command("nmt-clean", *paths, "--report", tmp_path / "report.tsv")
     assert (
         done.returncode == 0

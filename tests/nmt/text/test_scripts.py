@@ -158,14 +158,9 @@ JAPANESE = "私はSony製のテレビを3.5台買った。「データ」々"
 CHINESE = "我们用Python写了3.5个程序,“你好”——……（北京）。"
 THAI = "ผมรักประเทศไทย และ Apple 15 เครื่อง ครับ ๑๒ ๆ"
 SPACELESS_LINES = [
-    ("ja", JAPANESE),
-    ("zh", CHINESE),
-    ("th", THAI),
-    ("my", "မြန်မာ နိုင်ငံ"),
-    ("km", "ភាសាខ្មែរ"),
-    ("lo", "ພາສາລາວ"),
-    ("bo", "བོད་སྐད། ཡིན"),
-]
+    ("ja", JAPANESE), ("zh", CHINESE), ("th", THAI), ("my", "မြန်မာ နိုင်ငံ"), ("km", "ភាសាខ្មែរ"),
+    ("lo", "ພາສາລາວ"), ("bo", "བོད་སྐད། ཡིན"),
+]  # fmt: skip
 
 SEGMENTER_KINDS = [(language, kind) for language in ("ja", "zh", "th") for kind in ("character", "word")]
 

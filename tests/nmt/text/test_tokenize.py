@@ -21,18 +21,8 @@ def test_tokenize_lower_and_back() -> None:
 
 def test_no_escapes_are_written() -> None:
     assert Tokenizer("en").words('a & b\'s [c] | "d"') == [
-        "a",
-        "&",
-        "b",
-        "'s",
-        "[",
-        "c",
-        "]",
-        "|",
-        '"',
-        "d",
-        '"',
-    ]
+        "a", "&", "b", "'s", "[", "c", "]", "|", '"', "d", '"',
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("language", ["en", "cs"])

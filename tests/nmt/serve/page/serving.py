@@ -126,15 +126,9 @@ def parse(words: list[str]) -> SoftParse:
 def info(kind: str, source: str, target: str, capabilities: tuple[str, ...] = ALL) -> EngineInfo:
     beam_size = 5 if kind == "run" else 0
     return EngineInfo(
-        kind,
-        f"a {kind} of tests",
-        source,
-        target,
-        capabilities,
-        beam_size,
-        tokenized_only=kind == "words",
+        kind, f"a {kind} of tests", source, target, capabilities, beam_size, tokenized_only=kind == "words",
         features=FEATURES if engine.FEATURES in capabilities else (),
-    )
+    )  # fmt: skip
 
 
 @dataclass
