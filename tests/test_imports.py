@@ -6,6 +6,10 @@ import sys
 from collections.abc import Container, Iterator
 from pathlib import Path
 
+import pytest
+
+import smt_bridge
+
 ROOT = Path(__file__).resolve().parents[1]
 LAYERS = [
     "nmt.papers",
@@ -118,3 +122,16 @@ def test_import_nmt_loads_no_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_import_smt_bridge_loads_nothing_heavy() -> None:
+    code = "import sys, smt_bridge; sys.exit(bool({'torch', 'numba', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_public_names_of_smt_bridge() -> None:
+    assert set(smt_bridge.__all__) == set(smt_bridge.MODULES) <= set(dir(smt_bridge))
+    for name in smt_bridge.__all__:
+        assert getattr(smt_bridge, name).__name__ == name
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = smt_bridge.Nothing
