@@ -80,8 +80,8 @@ def number(
     below: float | None = None,
     help: str = "",
 ) -> T:
-    """Define a dataclass field for a number, or for a list of numbers, each within a range. Bounds as in
-    `Range`; `help`: its text in --help."""
+    """Define a dataclass field for a number, or for a list of numbers, each within a range. `least` and
+    `most` are inclusive bounds, `above` and `below` exclusive ones; `help`: its text in --help."""
     metadata = {ALLOWED: Range(least, most, above, below), HELP: help}
     if isinstance(default, list):
         return field(default_factory=lambda: cast(T, list(default)), metadata=metadata)
@@ -130,8 +130,8 @@ def problem(item: "Field[object]", value: object) -> str:
 
 
 def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
-    """Yield `key: what is wrong` for each value out of range, in a dataclass and the dataclasses inside
-    it."""
+    """Yield `key: what is wrong` for each value out of range, in a dataclass and the dataclasses inside it.
+    `prefix`: precedes the key."""
     for item in fields(config):
         value = getattr(config, item.name)
         if sections := sections_of(item.name, value):

@@ -54,7 +54,8 @@ class AlignedBatch:
 
 
 def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBatch:
-    """Build a batch of one pair or more. The target's end symbol is affiliated with the source's."""
+    """Build a batch of one pair or more. `shape`: size and direction of the contexts. The target's end symbol
+    is affiliated with the source's."""
     pairs = list(map(mirror_pair, pairs)) if shape.backward else pairs
     windows = [
         source_windows(pair.source, shape.window)[[*pair.affiliation, len(pair.source)]] for pair in pairs

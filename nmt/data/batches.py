@@ -280,7 +280,8 @@ class Batch:
 
 
 def pack(sentences: Sequence[Ids]) -> Packed:
-    """Pack non-empty id sequences, longest first; sequences of equal length keep their order."""
+    """Pack sentences of ids, none of them empty, longest first; sentences of equal length keep their
+    order."""
     lengths = np.array([len(sentence) for sentence in sentences])
     order = np.argsort(-lengths, kind="stable")
     lengths = lengths[order]
@@ -395,8 +396,9 @@ class BatchStream:
     def positions_and_rows(
         self, epoch: int, start: int, share: Share
     ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield for each batch the positions of its pairs in the epoch's pairs, and their rows in the corpus.
-        The two are equal if an epoch has each pair once. Reads offsets only, no units."""
+        """Yield for each batch from number `start` on that belongs to `share` the positions (n,) of its pairs
+        in the epoch's pairs, and their rows (n,) in the corpus. The two are equal if an epoch has each pair
+        once. Reads offsets only, no units."""
         pairs, done = self.pairs(epoch), 0
         for first, positions in self.pools(epoch):
             count = self.count_pool(pairs, positions)

@@ -274,7 +274,8 @@ def open_corpus(directory: Path, *vocab_sizes: int, thorough: bool = True) -> Co
 
 
 def read_corpus_sizes(directory: Path, stamp: Mapping[str, object]) -> tuple[int, ...]:
-    """Number of pairs of each of several corpora. DataError unless they sum to the number of all pairs."""
+    """Number of pairs of each of several corpora, from the content of stamp.json; () for a single corpus.
+    DataError unless they sum to the number of all pairs."""
     sizes = stamp.get("corpora", [])
     if (
         not isinstance(sizes, list)
@@ -288,8 +289,9 @@ def read_corpus_sizes(directory: Path, stamp: Mapping[str, object]) -> tuple[int
 def open_side(
     directory: Path, side: str, width: str, pair_count: object, vocab_size: int | None, thorough: bool
 ) -> Stored:
-    """Map ids and offsets of one side. DataError unless they match each other and the size of the
-    vocabulary."""
+    """Map ids and offsets of one side. `width`: type of the ids, uint16 or uint32; `pair_count`: number of
+    pairs in stamp.json; `vocab_size`: None for ids without a vocabulary; `thorough`: read all ids and offsets
+    to check them. DataError unless they match each other, the number of pairs and the vocabulary."""
     ids = map_file(directory / f"{side}.ids", np.dtype(width))
     offsets = map_file(directory / f"{side}.offsets", np.dtype(np.int64))
     if (
@@ -319,7 +321,7 @@ def open_side(
 def check_affiliation(
     directory: Path, target: Stored, own: Stored | None = None
 ) -> NDArray[np.integer] | None:
-    """Return the ids of the third side, the affiliations; None without one. DataError unless it has a
+    """Return the ids of the third side, the affiliations (`own`); None without one. DataError unless it has a
     position for each target word."""
     if own is None:
         return None
@@ -347,7 +349,7 @@ def blocks(path: Path, dtype: np.dtype[Number]) -> Iterator[NDArray[Number]]:
 
 
 def non_decreasing(offsets: Iterable[NDArray[np.int64]]) -> bool:
-    """Whether no number is less than its predecessor; the numbers come in blocks."""
+    """Whether no offset, of 0 or more, is less than its predecessor; they are given in blocks."""
     last = 0
     for block in offsets:
         if block[0] < last or (np.diff(block) < 0).any():

@@ -92,7 +92,8 @@ def corpus_tags(corpora: Sequence[CorpusConfig]) -> tuple[str, ...]:
 
 
 def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
-    """ConfigError for settings that contradict each other. Does not check ranges of numbers."""
+    """ConfigError for settings of `data.corpora` and `data.temperature` that contradict each other. Does not
+    check ranges of numbers."""
     if temperature != 1 and not corpora:
         raise ConfigError("data.temperature: there is one corpus only; list several in data.corpora")
     for index, corpus in enumerate(corpora):
@@ -172,8 +173,8 @@ def check_untagged(path: str, tags: Sequence[str]) -> None:
 
 
 def epoch_counts(sizes: Sequence[int], corpora: Sequence[CorpusConfig], temperature: float) -> list[int]:
-    """Number of pairs per epoch from each corpus, given the sizes of the corpora (at least 1): their shares,
-    rounded by largest remainder."""
+    """Number of pairs per epoch from each corpus: their shares of the sum of `sizes`, rounded by largest
+    remainder. `sizes`: number of pairs of each corpus, at least 1; `temperature`: data.temperature."""
     total = sum(sizes)
     wanted = [corpus.share for corpus in corpora]
     if not any(wanted):

@@ -231,7 +231,8 @@ def decode_lines(lines: Iterable[tuple[int, bytes]], path: str | Path) -> Iterat
 
 
 def promised_size(header: str, name: str, path: str | Path) -> int:
-    """Parse N from a first line `name size=N`. DataError for any other line."""
+    """Parse N from `header`, the first line of a file, which reads `NAME size=N`. `name`: NAME, such as
+    `nmt-smt vocabulary`. DataError for any other line."""
     try:
         return numbers.count(header.removeprefix(f"{name} size="))
     except ValueError as error:

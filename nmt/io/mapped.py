@@ -123,7 +123,8 @@ def parse_contents(path: Path, text: bytes) -> dict:  # type: ignore[type-arg]
 
 
 def check_sizes(folder: Path, entries: manifest.Entries, names: Sequence[str]) -> None:
-    """DataError for a file that is missing, not regular, or of another size than the manifest says."""
+    """DataError for a file that is missing, not regular, or of another size than the manifest says. `names`:
+    of the files to check."""
     for name in names:
         path = folder / name
         files.check_regular(path)

@@ -50,7 +50,8 @@ class Progress:
             self.start_clock(0, total)
 
     def start_clock(self, done: int, total: Total) -> None:
-        """Start the clock, log the opening line and show the bar. `done`: units finished earlier."""
+        """Start the clock, log the opening line and show the bar. `done`: units of `total` that were finished
+        earlier."""
         self.begun, self.total = True, total
         if self.opening:
             log.info("%s", self.opening)

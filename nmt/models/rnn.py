@@ -251,7 +251,7 @@ class RNNDecoder(nn.Module):
 
     def attended(self, encoded: Encoded, target: Packed, previous: Tensor) -> tuple[Tensor, Tensor | None]:
         """Output features of all target tokens, (N, K), and attention weights, (N, L); None without
-        attention."""
+        attention. `previous` (N,): the token before each of them."""
         embedded = F.dropout(self.embed(previous), self.dropout, self.training)  # (N, E)
         starts = self.first_states(encoded.summary[target.order])  # longest target first
         if self.attention is None:
@@ -477,7 +477,8 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return unreverse(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[DecoderState]:
-        """A walk for `PrefixTrees`. Whatever depends on a word alone is computed once for each word."""
+        """Start a walk for `PrefixTrees`. Whatever depends on a word alone is computed once for each of
+        `token_ids`."""
         tables = self.decoder.project(on_device(token_ids, self.device))
 
         def step(state: DecoderState, words: Tensor, first: bool) -> tuple[Tensor, DecoderState]:
@@ -514,7 +515,8 @@ class RNNTranslator(TranslationModel[DecoderState]):
     def rows_of(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """Parameter name -> the word of each of its rows, or the character for a character encoder."""
+        """Map the name of each parameter with a row for each word to these words, or to the characters for a
+        character encoder."""
         output = dict.fromkeys(
             (f"decoder.output.{name}" for name in self.decoder.layer.word_parameters()), target_vocab
         )

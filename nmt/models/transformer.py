@@ -287,8 +287,8 @@ class Transformer(TranslationModel[TransformerState]):
         return self.output
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[TransformerState]:
-        """A walk for `PrefixTrees`. Nothing can be computed in advance for a word alone: each step embeds its
-        words."""
+        """Start a walk for `PrefixTrees`. Nothing can be computed in advance for a word alone: each step
+        embeds its words."""
         ids = on_device(token_ids, self.device)
 
         def step(state: TransformerState, words: Tensor, first: bool) -> tuple[Tensor, TransformerState]:
@@ -314,6 +314,6 @@ class Transformer(TranslationModel[TransformerState]):
     def rows_of(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """Parameter name -> the words of its rows."""
+        """Map the name of each parameter with a row for each word to these words."""
         output = dict.fromkeys((f"output.{name}" for name in self.output.word_parameters()), target_vocab)
         return {"encoder.embedding.weight": source_vocab, "decoder.embedding.weight": target_vocab, **output}

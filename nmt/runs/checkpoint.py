@@ -149,8 +149,8 @@ def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, la
 def average_checkpoints(
     run: Path, requested: Sequence[int] | None, last: int
 ) -> tuple[list[int], dict[str, Tensor]]:
-    """Choose the checkpoints to average; returns their updates, oldest first, and the mean of their
-    weights."""
+    """Choose the checkpoints to average, as `choose_checkpoints` does; returns their updates, oldest first,
+    and the mean of their weights."""
     steps = choose_checkpoints(run, requested, last)
     return steps, average_weights([run_directory.weights_path(run, step) for step in steps])
 
@@ -168,8 +168,9 @@ def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) ->
 
 
 def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
-    """Choose the checkpoints to average: those of these updates, or the `last` newest ones, with a warning if
-    there are fewer. Returns their updates, oldest first. CheckpointError if one is missing."""
+    """Choose the checkpoints to average. `steps`: their updates; None or empty for the `last` newest ones,
+    with a warning if there are fewer. Returns the updates, oldest first. CheckpointError if one is
+    missing."""
     saved = run_directory.steps(run)
     missing = sorted(set(steps or []) - set(saved))
     if missing or not saved:
@@ -390,8 +391,9 @@ def load_once(directory: Path, which: str, device: str) -> SavedRun:
 def load_pair(
     directory: Path, which: str, device: str, config: SavedConfig, build: Callable[[Vocab, Vocab], Trained]
 ) -> SavedPair[Trained]:
-    """Load a run: its texts, and the model that `build` creates from both vocabularies, with the saved
-    weights."""
+    """Load a run of two languages: its texts, and the model that `build` creates from source and target
+    vocabulary, with the saved weights. `which`: best, last or a number of updates; `config`: that of the run.
+    CheckpointError if a file is missing or damaged."""
     source, source_words = load_side(directory, "source", config.data)
     target, target_words = load_side(directory, "target", config.data)
     step = run_directory.find_step(directory, which)

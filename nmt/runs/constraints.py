@@ -160,7 +160,8 @@ class ConstraintMaker:
         return ids
 
     def is_avoided(self, ids: Sequence[int], avoid: ForbiddenPhrases | None, location: str) -> bool:
-        """Whether a required phrase, given as ids, contains a forbidden one; complains if it does."""
+        """Whether a required phrase, given as ids, contains one of the forbidden phrases `avoid`; complains
+        if it does."""
         if avoid is None or not avoid.contains_phrase(ids):
             return False
         units = self.member.target_words.decode(ids)
@@ -209,8 +210,9 @@ def search_lines(
     prefixes: Sequence[Sequence[int]] | None,
     constraints: Sequence[LineConstraints] | None,
 ) -> list[list[FinishedHypothesis]]:
-    """Search as `nmt.search.beam.search` does, under constraints. Where those of a line cannot be met, raises
-    Unmet, or warns and returns the translations of a search without them."""
+    """Search as `nmt.search.beam.search` does, under constraints. `readings`: the source sentences as the
+    model reads them; `prefixes`: ids that each translation must begin with. If the constraints of a line
+    cannot be met, raises Unmet, or warns and returns the translations of a search without them."""
     if not constraints:
         return search(model, readings, config, prefixes)
     translations = search(model, readings, config, prefixes, [line.constraints for line in constraints])

@@ -185,8 +185,9 @@ def verify(directory: Path, *names: str) -> None:
 
 
 def check_files(directory: Path, listed: Container[str]) -> None:
-    """DataError for a file that a run cannot have, such as a pipe. The content of files that the manifest
-    lists is checked where they are read; logs have no checksums."""
+    """DataError for a file that a run cannot have, such as a pipe. `listed`: names of the files in the
+    manifest, which may be links out of the folder since their content is verified when it is read; logs have
+    no checksums."""
     for name in (*TEXTS, INPUTS, INDEX, VERSION_FILE):
         files.check_regular(directory / name, files.LARGEST_TEXT, inside=name not in listed)
     for name in (TRAIN_LOG, DEV_LOG, BACK_ENDS):

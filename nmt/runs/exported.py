@@ -193,7 +193,8 @@ class Search:
     attention: bool  # whether hypotheses say which source units they attend to
 
     def run(self, sentences: Sequence[BoundedSource]) -> list[list[FinishedHypothesis]]:
-        """The finished hypotheses of each sentence, best first. DataError for one that is too long."""
+        """Search for translations of sentences; the finished hypotheses of each, best first. DataError for a
+        sentence that is too long."""
         check_positions(sentences)
         results: list[list[Candidate]] = [[]] * len(sentences)
         waiting = sorted(range(len(sentences)), key=lambda i: (sentences[i].group, len(sentences[i].source)))

@@ -242,8 +242,8 @@ def check_mixture(mixture: MixtureFile) -> None:
 
 
 def check_unchanged(path: str | Path, part: str, sha256: str, step: int | None) -> None:
-    """DataError for a file or run `part`, named in the mixture `path`, that is missing or has changed.
-    `step`: as in `fingerprint`."""
+    """DataError for a file or run `part`, named in the mixture `path`, that is missing or whose `fingerprint`
+    is not `sha256`. `step`: as in `fingerprint`."""
     target = run_directory.weights_path(Path(part), step) if step is not None else Path(part)
     if not target.exists():
         raise DataError(f"{path}: names {part}, but there is no {target}; paths are relative to the file")
@@ -435,7 +435,8 @@ def line_scorer(
 
 
 def mixture_scorer(path: str | Path, device: str = "cpu", tokenized: bool = False) -> MixtureScorer:
-    """Load a mixture as one scorer. DataError if the file is damaged, or if one of its models has changed."""
+    """Load a mixture as one scorer. `tokenized`: as in `load_language_model`. DataError if the file is
+    damaged, or if one of its models has changed."""
     mixture = read_mixture(path)
     members = [
         line_scorer(

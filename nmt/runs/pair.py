@@ -80,8 +80,8 @@ def load_text(
     directory: Path, side: str, config: SideConfig, tags: Sequence[str], shared_vocabulary: bool
 ) -> tuple[TextPipeline, Vocab]:
     """Load the text pipeline and the vocabulary of a side, source or target. `tags`: tokens that a source
-    sentence may begin with; they are added to the vocabulary. CheckpointError if a file is missing or
-    damaged."""
+    sentence may begin with; they are added to the source vocabulary, and with `shared_vocabulary` to that of
+    the target too. CheckpointError if a file is missing or damaged."""
     try:
         pipeline, vocab = TextPipeline.load(directory, side, config), Vocab.load(directory / f"{side}.vocab")
     except DataError as error:

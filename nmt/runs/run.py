@@ -337,8 +337,9 @@ class Run(ABC):
         return self.members[0].target_ids(line)
 
     def search(self, request: TranslationRequest, config: BeamConfig) -> list[list[FinishedHypothesis]]:
-        """The finished hypotheses of each line, best first. A line without words has one empty hypothesis of
-        probability 1. DataError for a line that is too long, or if constraints that must be met cannot be."""
+        """Search for translations of the lines of a request; the finished hypotheses of each, best first. A
+        line without words has one empty hypothesis of probability 1. DataError for a line that is too long,
+        and if constraints that must be met cannot be; ConfigError for settings out of range."""
         config.check()
         self.refuse_long(request)
         readings = [self.read(line) for line in request.lines]

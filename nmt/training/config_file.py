@@ -110,8 +110,8 @@ class Schema:
 
 
 def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
-    """Every key of a dataclass and of the dataclasses in it; keys in a list look like `data.corpora[].name`.
-    Leaves out `model` and `lm`, whose class depends on their type."""
+    """Every dotted key of a dataclass and of the dataclasses in it, each after `prefix`; keys in a list look
+    like `data.corpora[].name`. Leaves out `model` and `lm`, whose class depends on their type."""
     keys: list[str] = []
     for item in fields(kind):
         if prefix or item.name not in SECTION_REGISTRIES:
@@ -125,7 +125,8 @@ def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
 
 
 def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
-    """Yield a configuration as lines of a file, with a comment above each key that says what it means."""
+    """Yield a configuration as lines of a file, with a comment above each key that says what it means.
+    `indent`: blanks before each line."""
     for item in fields(config):
         value, about = getattr(config, item.name), item.metadata.get(HELP, "")
         if value is None:
@@ -185,7 +186,7 @@ def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) ->
 
 
 def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
-    """Build a configuration from nested dictionaries. Checks and errors as for a file, see `load`."""
+    """Build a configuration from nested dictionaries. `preset`, checks and errors as in `load`."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
@@ -218,7 +219,7 @@ def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfi
 
 
 def suits_merges(data: DataConfig, monolingual: bool) -> bool:
-    """Whether a preset's number of BPE merges applies. It does not for a language model, for a configuration
+    """Whether a preset's number of BPE merges applies. It does not for monolingual text, for a configuration
     with its own subword units, vocabulary or word vectors, or if SentencePiece splits both sides."""
     sides = (data.source, data.target)
     own = any(side.codes or side.vocab_file or side.characters for side in sides)
@@ -301,8 +302,8 @@ def read(path: str) -> tuple[Section, str]:
 
 
 def merge(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
-    """Merge several parts into a configuration, one after the other. ConfigError for an unknown key, or a
-    value of the wrong type."""
+    """Merge parts into a configuration, one after the other; later ones win. ConfigError for a key that is
+    not in the schema, or a value of the wrong type."""
     known_keys = set(schema.keys())
     for part in parts:
         config = merge_part(config, part, schema, known_keys)
@@ -338,7 +339,7 @@ def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys:
 
 
 def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield every dotted key of nested sections with its value; keys in a list look like
+    """Yield every dotted key of nested sections, after `prefix`, with its value; keys in a list look like
     `corpora[0].name`."""
     for key, value in content.items():
         yield f"{prefix}{key}", value
@@ -373,8 +374,8 @@ def resolve(config: DictConfig, locate: KeyLocator) -> RunConfig:
 
 @contextmanager
 def locate_errors(locate: KeyLocator) -> Iterator[None]:
-    """Context that prefixes the message of a ConfigError, which begins with a key, with the location of that
-    key."""
+    """Context that prefixes the message of a ConfigError, which begins with a key, with `locate(key)`: where
+    that key got its value."""
     try:
         yield
     except ConfigError as error:
@@ -438,7 +439,8 @@ def differences(config: RunConfig, directory: Path) -> list[str]:
 
 
 def flatten(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield every dotted key that is not a section with its value; leaves out values that are None."""
+    """Yield every dotted key that is not a section, after `prefix`, with its value; leaves out values that
+    are None."""
     for item in fields(config):
         value = getattr(config, item.name)
         if sections := settings.sections_of(item.name, value):

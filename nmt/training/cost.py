@@ -133,7 +133,8 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
 
 def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequence[tuple[str, ...]]) -> int:
     """Number of BPE merges that split the words of the sample about as finely as `merges` split those of the
-    whole text; 0 if `merges` is 0. `rows`: the line pairs of the sample."""
+    whole text; 0 if `merges` is 0. `sides`: reports on the words of the whole text; `rows`: the line pairs of
+    the sample."""
     if not merges:
         return 0
     words = sum(len(side.words) for side in sides)

@@ -96,8 +96,9 @@ class TrainingJob:
     def set_up(
         self, model: Trainable, stream: Stream, validate: Callable[[], DevScore] | None = None
     ) -> None:
-        """Set the model with its initial weights, the training batches and the validation function; creates
-        the optimizer and the average of the weights."""
+        """Set the model with its initial weights and the training batches; creates the optimizer and, with
+        training.ema, the average of the weights. `validate`: computes the development scores; None without a
+        development set."""
         config = self.training
         self.model, self.stream, self.validate = model, stream, validate
         self.optimizer = make_optimizer(

@@ -167,7 +167,8 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
 
 
 def count_update(progress: TrainingProgress, batches: int, done: UpdateResult) -> None:
-    """Add an update to the progress. `batches`: its number of batches, over all processes."""
+    """Add an update to the progress. `batches`: its number of batches, over all processes; `done`: its sizes
+    and costs."""
     progress.step += 1
     progress.batch += batches
     progress.sentences += done.sentences
@@ -214,7 +215,8 @@ def validate_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
 
 
 def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
-    """Validate and save, in the first process alone."""
+    """Validate the model (its averaged weights, if there are any), adapt the learning rate, log the scores,
+    and save; without a development set only save. For the first process alone."""
     progress = job.progress
     began = time.monotonic()
     if job.validate is None:
@@ -232,10 +234,11 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
 
 
 def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better: bool) -> None:
-    """Log a validation, write it to dev.tsv, and add a point to each curve.
+    """Log a validation, write it to dev.tsv, and add a point to each curve. `better`: whether its score is
+    the best so far.
 
-    Also counts validations in a row whose BLEU or chrF is 0 in `job.progress.zeros`, on which
-    `deciding_metric` depends, and warns when there are ZEROS of them.
+    Also counts validations in a row whose BLEU or chrF is 0 in `job.progress.zeros`, and warns when there are
+    ZEROS of them.
     """
     config, progress = job.training, job.progress
     by_cost = config.metric != "cost" and deciding_metric(config.metric, progress) == "cost"

@@ -60,7 +60,7 @@ def update_in_blocks(
     parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
 ) -> None:
     """Update parameters, G (`squares`) and D (`deltas`) in place, block by block within each tensor, so that
-    the blocks stay in the processor's cache."""
+    the blocks stay in the processor's cache. All tensors are flat; symbols as in `Adadelta`."""
     for flat in zip(parameters, grads, squares, deltas, strict=True):
         for p, g, square, delta in zip(*(tensor.split(BLOCK) for tensor in flat), strict=True):
             square.mul_(rho).addcmul_(g, g, value=1 - rho)
@@ -73,7 +73,7 @@ def update_all_at_once(
     parameters: Tensors, grads: Tensors, squares: Tensors, deltas: Tensors, lr: float, rho: float, eps: float
 ) -> None:
     """Update parameters, G (`squares`) and D (`deltas`) in place, all tensors at once by a few GPU kernels,
-    as torch's own optimizers do."""
+    as torch's own optimizers do. All tensors are flat; symbols as in `Adadelta`."""
     torch._foreach_mul_(squares, rho)
     torch._foreach_addcmul_(squares, grads, grads, value=1 - rho)
     moves, roots = torch._foreach_add(deltas, eps), torch._foreach_add(squares, eps)

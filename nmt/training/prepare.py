@@ -229,7 +229,8 @@ def lock_cache(cache: Path) -> AbstractContextManager[None]:
 
 def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
     """Read the development pairs of a translator, and log how many of their words are unknown; None without a
-    development set. ConfigError for a tokenizer that cannot be used."""
+    development set. `bleu_tokenizer`: a tokenizer of sacreBLEU, or TOKENIZED. ConfigError for a tokenizer
+    that cannot be used, DataError for files of unequal length."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None
@@ -388,8 +389,8 @@ def check_sides(data: DataConfig, *sides: LearningSide) -> None:
 
 
 def learn_subwords(data: DataConfig, *sides: LearningSide, show_bar: bool = False) -> None:
-    """Learn the subwords that are not given as files, and set them in the pipelines. ConfigError for settings
-    that contradict each other."""
+    """Learn the subwords that are not given as files, and set them in the pipelines of these sides.
+    `show_bar`: show a progress bar. ConfigError for settings that contradict each other."""
     check_sides(data, *sides)
     waiting = [side for side in sides if side.kind != NONE and side.pipeline.subwords is None]
     groups = [waiting] if len(waiting) > 1 and is_joint(data, *waiting) else [[side] for side in waiting]

@@ -319,8 +319,8 @@ def load_weights(job: TrainingJob, state: TrainingState) -> None:
 
 
 def tidy(directory: Path, progress: TrainingProgress) -> None:
-    """Clean up after a kill: write the index that training.pt implies, and remove weights that it does not
-    name."""
+    """Clean up a run after a kill: write the index that its saved progress implies, and remove weights that
+    it does not name."""
     stale = tuple(
         weights_path(directory, step).name
         for step in run_directory.steps(directory)

@@ -142,7 +142,8 @@ def run_training(
 
 
 def run_job(job: TrainingJob, overwrite: bool) -> str:
-    """Create or reopen the run directory, set up the job, and train; returns why training ended."""
+    """Create or reopen the run directory, set up the job, and train; returns why training ended. `overwrite`:
+    remove an existing run first. Errors as from `reopen` and `loop.train`."""
     team = job.team
     with team.first_then_others(job.directory):
         if team.first and overwrite:
@@ -241,7 +242,7 @@ def report_sizes(job: TrainingJob) -> None:
 
 
 def report_end(job: TrainingJob, progress: TrainingProgress, reason: str) -> None:
-    """Log why training ended, and the best validation."""
+    """Log why training ended, the best validation, and how to go on."""
     best = ""
     if progress.best is not None:
         best = f", best {abs(progress.best):.4f} {deciding_metric(job.training.metric, progress)}"

@@ -86,7 +86,8 @@ def bleu_tokenizer(wish: str, data: DataConfig) -> str:
 
 
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:
-    """Compute the cost and, unless `beam_size` is 0, BLEU of the translations, with `chrf` also chrF2."""
+    """Compute the cost of the development pairs and, unless `beam_size` is 0, BLEU of their translations,
+    with `chrf` also chrF2."""
     with evaluating(model):
         score = DevScore(cost=dev_cost(model, dev.pairs))
         if beam_size:
@@ -101,8 +102,8 @@ def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool
 
 
 def validate_language_model(model: LanguageModel, dev: Corpus) -> DevScore:
-    """Compute the cost on a text of at least one sentence. A model that carries its state reads the text in
-    16 tracks, each from a fresh state; the cost is slightly higher than with a single track."""
+    """Compute the cost on a development text of at least one sentence. A model that carries its state reads
+    the text in 16 tracks, each from a fresh state; the cost is slightly higher than with a single track."""
     with evaluating(model):
         if model.carries:
             return DevScore(cost=running_cost(model, dev))
@@ -156,7 +157,8 @@ def running_cost(model: LanguageModel, corpus: Corpus, tracks: int = TRACKS) -> 
 
 
 def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
-    """Translate the development set: the best translation of each line, as nmt-translate writes it."""
+    """Translate the development set by beam search: the best translation of each line, as nmt-translate
+    writes it."""
     full = [part for parts in dev.sources for part in parts if len(part) or dev.tokenized]
     hypotheses = iter(search(model, full, BeamConfig(beam_size=beam_size)))
     lines, target = [], dev.target.for_text(dev.tokenized)

@@ -135,8 +135,9 @@ def difference(host: Host, expected: Host, mixed: bool) -> str:
 
 
 def check_workers(hosts: Mapping[str, Host | BaseException], expected: Host, mixed: bool) -> None:
-    """ConfigError for the first worker that cannot take part. `hosts`: by address, the properties of each
-    worker, or the error that querying it raised."""
+    """ConfigError for the first worker that cannot take part; logs a warning for each that computes on
+    another processor. `hosts`: by address, the properties of each worker, or the error that querying it
+    raised; `expected`, `mixed`: as in `difference`."""
     for address, host in sorted(hosts.items()):
         if isinstance(host, ImportError | AttributeError):  # the queried function is missing there
             raise ConfigError(f"worker {address}: nmt-smt {expected.version} is not installed there ({host})")

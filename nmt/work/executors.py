@@ -514,7 +514,7 @@ def convert_lines(
     lines: Iterable[Line],
     workers: int,
 ) -> Iterator[Result]:
-    """Convert lines, or tuples of parallel lines, in one process or several; yields the results in order.
+    """Convert lines, or tuples of parallel lines, in `workers` processes; yields the results in order.
     `make_compute`, which must be picklable, is called once in each process and returns a function that
     converts a chunk; its errors are raised with the first result."""
     with make(make_compute(), make_compute, ExecutorConfig(workers=workers)) as executor:
