@@ -215,7 +215,7 @@ def score_development_text(
     evidence = [histories.evidence(part.units) for part in parts] if histories else [np.zeros(0, np.int64)]
     return DevelopmentScores(
         log_probs=np.concatenate([part.log_probs for part in parts]),
-        alone=np.concatenate([part.alone for part in parts]),
+        alone=np.concatenate([part.own_log_probs for part in parts]),
         in_vocabulary=np.concatenate([part.in_vocabulary for part in parts]),
         evidence=np.concatenate(evidence),
     )

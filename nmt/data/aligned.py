@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from nmt.data.affiliation import AlignedPair, Shape, mirror_pair, source_windows, target_contexts
-from nmt.data.batches import WHOLE, BatchStream, Share
+from nmt.data.batches import ALL_BATCHES, BatchStream, Share
 from nmt.data.binarized import Corpus
 from nmt.text.vocab import EOS
 
@@ -79,7 +79,7 @@ class AlignedStream(BatchStream):
         self.shape = shape
 
     def batches(  # type: ignore[override]
-        self, epoch: int, start: int = 0, share: Share = WHOLE
+        self, epoch: int, start: int = 0, share: Share = ALL_BATCHES
     ) -> Iterator[AlignedBatch]:
         """Yield the batches of an epoch, from batch `start` on, that belong to `share`."""
         for rows in self.rows(epoch, start, share):

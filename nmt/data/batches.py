@@ -50,7 +50,7 @@ class Share:
         return (number - self.start) % self.update % self.size == self.rank
 
 
-WHOLE = Share()  # all batches, for a process that trains alone
+ALL_BATCHES = Share()  # all batches, for a process that trains alone
 
 
 # ---- epochs ------------------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ class BatchStream:
             return np.split(order, batch_ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
         return [order[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
 
-    def rows(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[NDArray[np.int64]]:
+    def rows(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[NDArray[np.int64]]:
         """Yield corpus rows of the pairs of each batch of an epoch, from batch `start` on, that belongs to
         `share`."""
         return (rows for _, rows in self.positions_and_rows(epoch, start, share))
@@ -412,7 +412,7 @@ class BatchStream:
                         yield positions[cuts[number_in_pool]], rows[cuts[number_in_pool]]
             done += count
 
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[Batch]:
         """Yield the batches of an epoch, from batch `start` on, that belong to `share`; does not read units
         of other batches."""
         for positions, rows in self.positions_and_rows(epoch, start, share):
@@ -497,7 +497,7 @@ class GuidedStream:
         """The number of batches of an epoch."""
         return self.stream.count(epoch)
 
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[Batch]:
         """Yield the batches of an epoch, from batch `start` on, that belong to `share`."""
         part = epoch, start, share
         for rows, batch in zip(self.stream.rows(*part), self.stream.batches(*part), strict=True):

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.data.batches import WHOLE, Ids, Share
+from nmt.data.batches import ALL_BATCHES, Ids, Share
 from nmt.data.binarized import BinarizeReport, Corpus, store
 from nmt.data.corpus import DataConfig, text_rules
 from nmt.io import files
@@ -80,7 +80,7 @@ class ChunkStream:
         """The number of chunks of an epoch."""
         return -(-self.length // self.steps)
 
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[TrackChunk]:
+    def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[TrackChunk]:
         """Yield the chunks of an epoch, from number `start` on, that belong to `share`."""
         origin = np.arange(self.tracks) * self.length
         for number in filter(share.has, range(start, self.count(epoch))):

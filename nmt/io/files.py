@@ -25,7 +25,7 @@ from nmt.errors import DataError, UserError
 from nmt.io import numbers
 
 # ---- folders -----------------------------------------------------------------------------------------------
-# The folders above an output: created for writing, and removed again if nothing is written.
+# The folders above an output are created for writing, and removed again if nothing is written.
 
 
 @contextmanager
@@ -232,7 +232,7 @@ def decode_lines(lines: Iterable[tuple[int, bytes]], path: str | Path) -> Iterat
 
 def promised_size(header: str, name: str, path: str | Path) -> int:
     """Parse N from `header`, the first line of a file, which reads `NAME size=N`. `name`: NAME, such as
-    `nmt-smt vocabulary`. DataError for any other line."""
+    `#version: 1 vocabulary`. DataError for any other line."""
     try:
         return numbers.count(header.removeprefix(f"{name} size="))
     except ValueError as error:
@@ -401,7 +401,7 @@ class Writing:
         self.direct = self.path == "-" or (
             os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode)
         )
-        self.beside = (
+        self.unfinished = (
             f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/{UNFINISHED}"
         )
 
@@ -412,7 +412,7 @@ class Writing:
                 self.file: BinaryIO = sys.stdout.buffer
             else:
                 self.made = [] if self.direct else make_parents(self.target)
-                self.file = open(self.path if self.direct else self.beside, "wb", buffering=BUFFER)
+                self.file = open(self.path if self.direct else self.unfinished, "wb", buffering=BUFFER)
         except OSError as error:
             remove_empty_folders(self.made)
             raise cannot_write(self.name, error) from error
@@ -433,7 +433,7 @@ class Writing:
                 os.fsync(self.file.fileno())
                 self.file.close()
                 if kind is None:
-                    os.replace(self.beside, self.target)
+                    os.replace(self.unfinished, self.target)
             elif self.path != "-":
                 self.file.close()
         except BrokenPipeError:
@@ -446,7 +446,7 @@ class Writing:
                 with suppress(OSError):
                     self.file.close()  # on a full disk the first close fails, the second only frees it
             if not self.direct:
-                Path(self.beside).unlink(missing_ok=True)
+                Path(self.unfinished).unlink(missing_ok=True)
             remove_empty_folders(self.made)
 
 

@@ -37,7 +37,7 @@ Stamp = dict[str, int | str]  # of an input: size, modification time (ns), sha25
 
 
 def digest(path: str | Path) -> str:
-    """The SHA-256 of a file, in the form that the whole project uses. DataError if it cannot be read."""
+    """The SHA-256 of a file, in hexadecimal digits. DataError if it cannot be read."""
     try:
         with files.open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

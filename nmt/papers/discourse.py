@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.config.settings import choice, setting
-from nmt.data.batches import WHOLE, Ids, Packed, Share, pack_source
+from nmt.data.batches import ALL_BATCHES, Ids, Packed, Share, pack_source
 from nmt.data.binarized import Corpus
 from nmt.data.corpus import check_text_config
 from nmt.errors import ConfigError, DataError
@@ -302,7 +302,7 @@ class DiscourseStream:
         """Number of batches in an epoch, over all objectives."""
         return sum(-(-self.examples(name) // self.batch_size) for name in self.positions)
 
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[DiscourseBatch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[DiscourseBatch]:
         """The batches of an epoch, from number `start` on, that belong to a share."""
         rng = np.random.default_rng([self.seed, epoch])
         cuts: list[tuple[str, Ints]] = []

@@ -50,15 +50,15 @@ class HasWeights(Protocol):
 def save_tensors(value: object, path: Path) -> None:
     """Write a file with torch.save, under a temporary name that is then changed to `path`. CheckpointError if
     that fails, for example on a full disk."""
-    beside = path.with_name(f"{path.name}.part{os.getpid()}")
+    unfinished = path.with_name(f"{path.name}.part{os.getpid()}")
     try:
-        with open(beside, "wb") as stream:
+        with open(unfinished, "wb") as stream:
             torch.save(value, stream)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(beside, path)
+        os.replace(unfinished, path)
     except (OSError, RuntimeError) as error:  # torch turns a full disk into a RuntimeError
-        beside.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise CheckpointError(
             f"{path}: cannot write the checkpoint: {getattr(error, 'strerror', None) or 'is the disk full?'}"
         ) from error

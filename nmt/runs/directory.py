@@ -298,10 +298,10 @@ def sweep(directory: Path) -> None:
 
 def is_unfinished(name: str) -> bool:
     """Whether a name is that of an unfinished file of a run."""
-    whole, _, number = name.rpartition(".part")
+    final_name, _, number = name.rpartition(".part")
     names = {*TEXTS, *LAST, manifest.FILE, BACK_ENDS}
     return name == UNFINISHED or bool(
-        re.fullmatch("[0-9-]*", number) and (whole in names or WEIGHTS.fullmatch(whole))
+        re.fullmatch("[0-9-]*", number) and (final_name in names or WEIGHTS.fullmatch(final_name))
     )
 
 

@@ -209,10 +209,10 @@ class Search:
             waiting = unfinished
         return [self.ranked(candidates) for candidates in results]
 
-    def call(self, batch: Sequence[BoundedSource], masked: bool, alone: bool) -> list[list[Candidate]]:
+    def call(self, batch: Sequence[BoundedSource], masked: bool, accept_cut: bool) -> list[list[Candidate]]:
         """Search for translations of a batch. Returns the candidates of each sentence; none for a sentence
-        that must be searched again. `masked`: forbid words that no translation may contain; `alone`: accept
-        hypotheses cut at the limit if no other has ended."""
+        that must be searched again. `masked`: forbid words that no translation may contain; `accept_cut`:
+        accept hypotheses cut at the limit if no other has ended."""
         config, limit = self.config, max(sentence.longest for sentence in batch)
         shortest, start = batch[0].group
         masked = masked or bool(shortest or start or config.no_repeat_ngram)
@@ -235,7 +235,7 @@ class Search:
             return_attention=self.attention,
         )
         candidates = [
-            self.candidates(result, sentence, masked, sentence.longest == limit, alone)
+            self.candidates(result, sentence, masked, sentence.longest == limit, accept_cut)
             for result, sentence in zip(results, batch, strict=True)
         ]
         if masked:
@@ -243,10 +243,16 @@ class Search:
         return candidates
 
     def candidates(
-        self, result: "TranslationResult", sentence: BoundedSource, masked: bool, at_limit: bool, alone: bool
+        self,
+        result: "TranslationResult",
+        sentence: BoundedSource,
+        masked: bool,
+        at_limit: bool,
+        accept_cut: bool,
     ) -> list[Candidate]:
-        """The candidates of a sentence; none if it must be searched again. `masked`, `alone`: as in `call`;
-        `at_limit`: the search was limited to the maximum length of this sentence, not to a longer one."""
+        """The candidates of a sentence; none if it must be searched again. `masked`, `accept_cut`: as in
+        `call`; `at_limit`: the search was limited to the maximum length of this sentence, not to a longer
+        one."""
         forbidden = {SPECIALS[BOS]} if self.config.allow_unknown else {SPECIALS[BOS], SPECIALS[UNK]}
         attention = result.attention or [()] * len(result.hypotheses)
         ended: list[Candidate] = []
@@ -261,7 +267,7 @@ class Search:
             else:
                 first = tuple(units[: sentence.longest])
                 cut.setdefault(first, Candidate(first, log_prob, weights, complete=False))
-        return ended or (list(cut.values()) if alone else [])
+        return ended or (list(cut.values()) if accept_cut else [])
 
     def rescore(self, batch: Sequence[BoundedSource], lists: Sequence[Sequence[Candidate]]) -> None:
         """Compute log p of all candidates again, in place. `lists`: the candidates of each sentence."""

@@ -309,9 +309,12 @@ class MixtureScorer(LineScorer):
         `score`."""
         for units, scored in self.score_by_model(lines):
             log_probs, in_vocabulary = join_scores(scored)
-            alone = np.array([line.log_probs for line in scored]).T
+            own_log_probs = np.array([line.log_probs for line in scored]).T
             yield LineParts(
-                units=units, log_probs=log_probs, alone=alone, in_vocabulary=np.array([*in_vocabulary, True])
+                units=units,
+                log_probs=log_probs,
+                own_log_probs=own_log_probs,
+                in_vocabulary=np.array([*in_vocabulary, True]),
             )
 
     def score_by_model(self, lines: Sequence[str]) -> Iterator[tuple[list[str], tuple[LineScores, ...]]]:
@@ -345,7 +348,7 @@ class LineParts:
 
     units: list[str]
     log_probs: Floats  # (units + 1, M) as parts of the mixture: -inf where only other models know the word
-    alone: Floats  # (units + 1, M) of each model on its own
+    own_log_probs: Floats  # (units + 1, M) of each model by itself
     in_vocabulary: NDArray[np.bool_]  # (units + 1,) whether some model knows the unit
 
 

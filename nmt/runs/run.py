@@ -1,6 +1,6 @@
-"""A trained translator, or several as an ensemble, from Python; nmt-translate and nmt-score are made of these
-calls. What computes is an engine: torch (nmt/runs/torch_run.py), which is imported only where a run needs it,
-or CTranslate2 (nmt/runs/exported.py).
+"""A trained translator, or several as an ensemble, for Python programs, nmt-translate and nmt-score. An
+engine computes it: torch (nmt/runs/torch_run.py), which is imported only if a run needs it, or CTranslate2
+(nmt/runs/exported.py).
 
 >>> import nmt
 >>> run = nmt.Run.load("runs/en-fr")                 # Run.load("runs/a", "runs/b") is an ensemble

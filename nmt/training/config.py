@@ -310,7 +310,7 @@ def has_several_languages(data: DataConfig, name: str) -> bool:
     if len(languages) > 1 and needs_language(getattr(data, name)):
         raise ConfigError(
             f"data.{name}.language: missing, and the corpora are of several languages, {', '.join(languages)}"
-            "; name the one whose rules all are read by, or set "
+            "; set it to the language whose rules apply to all of them, or set "
             f"data.{name}.subword: unigram, which needs none"
         )
     return len(languages) > 1

@@ -98,15 +98,15 @@ class Schema:
         same name elsewhere, or else the keys of the section."""
         keys = self.keys()
         section, _, leaf = key.rpartition(".")
-        beside = [name for name in keys if name.rpartition(".")[0] == section]
-        leaves = {name.rpartition(".")[2]: name for name in beside}
+        siblings = [name for name in keys if name.rpartition(".")[0] == section]
+        leaves = {name.rpartition(".")[2]: name for name in siblings}
         near = [leaves[name] for name in difflib.get_close_matches(leaf, leaves, 1, 0.6)] or [
             name for name in keys if name.rpartition(".")[2] == leaf
         ][:2]
         near = [name for name in near or difflib.get_close_matches(key, keys, 1, 0.6) if name != key]
         if near:
             return f", did you mean {' or '.join(map(repr, near))}?"
-        return f"; expected one of {', '.join(name.rpartition('.')[2] for name in beside)}"
+        return f"; expected one of {', '.join(name.rpartition('.')[2] for name in siblings)}"
 
 
 def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:

@@ -85,7 +85,7 @@ class TrainingJob:
     stream: Stream = field(init=False)
     validate: Callable[[], DevScore] | None = None  # None: no development set
     optimizer: Optimizer = field(init=False)
-    average: WeightAverage | None = None  # of training.ema, in the first process alone
+    average: WeightAverage | None = None  # moving average for training.ema; only in the first process
 
     progress: TrainingProgress = field(default_factory=TrainingProgress)
     carried: Carried = None  # state of a language model after the last batch, where the next one continues

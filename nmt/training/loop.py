@@ -152,7 +152,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
     step = job.progress.step + 1
     if not math.isfinite(norm):
         raise UserError(
-            f"{job.directory}: the gradient is not a number at step {step}; the last checkpoint is whole. "
+            f"{job.directory}: the gradient is not a number at step {step}; the last checkpoint is intact. "
             "Lower training.learning_rate or training.clip and start a new run with it"
         )
     used = time_used(config, job.progress)
@@ -399,7 +399,7 @@ def report_validation_out_of_memory(job: TrainingJob) -> Iterator[None]:
 def last_save(job: TrainingJob) -> str:
     """Describe the update from which the training can be resumed."""
     steps = job.progress.saved
-    return f"The save of update {max(steps)} is whole" if steps else "Nothing was saved before"
+    return f"The save of update {max(steps)} is intact" if steps else "Nothing was saved before"
 
 
 def remedy(job: TrainingJob, batch: BatchSize) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor, nn
 
-from nmt.data.batches import WHOLE, Share
+from nmt.data.batches import ALL_BATCHES, Share
 from nmt.lm.base import Carried
 
 
@@ -37,7 +37,7 @@ class Stream(Protocol):
         """The number of batches of an epoch."""
         ...
 
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[AnyBatch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[AnyBatch]:
         """The batches of an epoch from number `start` on that belong to a share, the part of one process."""
         ...
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.data.batches import WHOLE, Batch, Share, make_batch
+from nmt.data.batches import ALL_BATCHES, Batch, Share, make_batch
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from nmt.training.config import RunConfig, TrainingConfig
@@ -27,7 +27,7 @@ class Batches:
     def count(self, epoch: int) -> int:
         return len(self.content)
 
-    def batches(self, epoch: int, start: int = 0, share: Share = WHOLE) -> Iterator[Batch]:
+    def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[Batch]:
         yield from self.content[start:]
 
 

@@ -172,7 +172,7 @@ def test_corpora_of_a_list_say_it_unless_they_differ() -> None:
     assert found(corpora=corpora("enfr", "ende"), target=SideConfig("de")) == ("en", "de")
     assert found(corpora=corpora("enfr", "ende"), target=SideConfig(subword="unigram")) == ("en", "")
     with pytest.raises(
-        ConfigError, match=r"^data\.target\.language: missing, and .* languages, de, fr; name"
+        ConfigError, match=r"^data\.target\.language: missing, and .* languages, de, fr; set it"
     ):
         found(corpora=corpora("enfr", "ende"))
 

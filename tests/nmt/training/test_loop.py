@@ -331,7 +331,7 @@ def test_the_largest_batch_that_fits_is_named(
         loop.train(job)
     assert str(raised.value) == (
         f"{tmp_path}/run: out of memory at update 4, in a batch of 5 sentences, 50 units, the longest of 10; "
-        "the largest that fit had 4 sentences, 28 units, the longest of 7. The save of update 2 is whole. "
+        "the largest that fit had 4 sentences, 28 units, the longest of 7. The save of update 2 is intact. "
         "Start a new run with training.batch_tokens=28 training.accumulate=2, whose updates are as large"
     )
     assert (tmp_path / "run" / "step-2.pt").exists(), "what was saved is still there"

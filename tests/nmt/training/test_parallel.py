@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.data.batches import WHOLE
+from nmt.data.batches import ALL_BATCHES
 from nmt.errors import ConfigError
 from nmt.papers.discourse import Discourse, DiscourseConfig
 from nmt.runs import directory as run_directory
@@ -153,7 +153,7 @@ def test_shares() -> None:
             assert sorted(number for part in parts for number in part) == list(numbers)
             rounds = {len(part) + team.idle(len(numbers)) for part, team in zip(parts, teams, strict=True)}
             assert rounds == {-(-len(numbers) // 3)}
-    assert all(map(WHOLE.has, range(9)))
+    assert all(map(ALL_BATCHES.has, range(9)))
 
 
 def test_restarts_that_would_not_work_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
