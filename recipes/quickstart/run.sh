@@ -13,7 +13,7 @@ say "1/5  a small English-French corpus, written by a grammar"
 python $here/corpus.py $corpus
 head -n 2 $corpus/train.en $corpus/train.fr
 
-say "2/5  train an RNN encoder-decoder (about 4 minutes; interrupt it, start again, and it goes on)"
+say "2/5  train an RNN encoder-decoder (about 4 minutes; if interrupted, it continues when started again)"
 nmt-train $here/train.yaml
 
 say "3/5  translate the test set with a beam of 10"

@@ -27,7 +27,7 @@ from smt_bridge.tuning.registry import TuneConfig
 # ---- speeds ------------------------------------------------------------------------------------------------
 # All rates are measured on one core of the reference machine (an AMD EPYC, 90 billion floating-point
 # operations a second in products of 64 x 512 by 512 x 1,536) with Multi30k: 29,000 pairs, 13 source and 15
-# target words a line. The rates of the networks stand beside their settings in networks.py.
+# target words a line. The rates of the networks are in networks.py, with their settings.
 
 
 REFERENCE_FLOPS = 90e9  # floating-point operations a second

@@ -183,7 +183,7 @@ def ablation_section(facts: Facts) -> str:
         Column("weights without it", "weights"),
     ]  # fmt: skip
     rows = [
-        {"part": part, "bleu": bleu, "adds": facts.bleu - bleu, "weights": "found again"}
+        {"part": part, "bleu": bleu, "adds": facts.bleu - bleu, "weights": "tuned again"}
         for part, bleu in facts.without.items()
     ]
     whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'

@@ -137,7 +137,7 @@ def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> l
 
 def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple[Links, list[Phrase]]:
     """Alignment points of a hypothesis, and its phrases in target order. An empty phrase has the position of
-    the next word, and may lie behind the last. `source`: number of source words. DataError, beginning with
+    the next word, and may be after the last. `source`: number of source words. DataError, beginning with
     `location`, unless the phrases cover each target word once and all positions are inside the sentences.
     """
     target = len(hypothesis.text)

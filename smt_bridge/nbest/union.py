@@ -55,8 +55,8 @@ class NbestLists:
                     self.sizes.setdefault(name, len(values))
             if nbest.UNLABELED in names and len(self.paths) > 1:
                 raise ConfigError(
-                    f"{path}: features without names, which cannot be told from those of other lists; let "
-                    "Moses write them (-labeled-n-best-list true)"
+                    f"{path}: features without names, which cannot be distinguished from those of other "
+                    "lists; let Moses write them (-labeled-n-best-list true)"
                 )
             names_of.append(names)
             log.info("%s: %s entries", path, f"{count:,}")
@@ -85,8 +85,8 @@ class NbestLists:
                     raise UserError(
                         f"{self.paths[index]}: sentence {sentence.number} has hypotheses without "
                         f"{', '.join(names)}, which are not computed from the text; "
-                        "give a --feature of that name, e.g. lm:LM0=FILE, or --fill-missing (0, told apart "
-                        "by the List features)"
+                        "give a --feature of that name, e.g. lm:LM0=FILE, or --fill-missing, which uses 0 "
+                        "and marks such entries by the List features"
                     )
             if self.escape:
                 for hypothesis in sentence.hypotheses:
@@ -107,7 +107,7 @@ class NbestLists:
 
 def read_together(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:
     """Yield the entries of all lists, sentence by sentence. `paths`: of the lists; `sources`: of the text.
-    DataError for a sentence that is missing from all lists or lies beyond the text."""
+    DataError for a sentence that is missing from all lists or is not in the text."""
     streams = [nbest.by_sentence(path) for path in paths]
     heads = [next(stream, None) for stream in streams]
     number = -1

@@ -118,7 +118,7 @@ def test_a_hybrid_system_reads_raw_text(hybrid: PhraseEngine, hybrid_system: Pat
 
 
 def test_a_hybrid_system_takes_terms(hybrid: PhraseEngine) -> None:
-    """Exactly as they are written; other lines of the engine are as before."""
+    """Translations are written as in the request; other lines of the engine stay as before."""
     asked = TranslateOptions(n_best=3, terms=(("house", "CHÂTEAU n° 1"), ("Paris", "Lutèce")))
     (first, *_) = found = hybrid.translate("I see the house in Paris!", asked, GO).hypotheses
     assert all("CHÂTEAU n° 1" in one.text and "Lutèce" in one.text for one in found)

@@ -79,8 +79,8 @@ def test_damaged_settings(text: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tail", [b"\xff\xff\xff\xff\0\0\0\0some", bytes(1000)])
 def test_what_is_no_chunk(tail: bytes, tmp_path: Path) -> None:
-    """A damaged length takes no memory; a machine without power may leave a file of its new size whose last
-    bytes were never written."""
+    """A damaged length must not allocate memory; after a power failure a file may have its new size without
+    the last bytes having been written."""
     filled(tmp_path)
     with open(tmp_path / "scores", "ab") as stream:
         stream.write(tail)
@@ -96,8 +96,8 @@ def test_scores_of_another_input(tmp_path: Path) -> None:
 
 
 def test_one_process_at_a_time(tmp_path: Path) -> None:
-    """The second is told who works there; a folder into which nothing was put goes again, one with results
-    stays."""
+    """The second process is told which one is at work; an empty job folder is removed, one with results is
+    kept."""
     output = str(tmp_path / "o")
     with lock_job(output, "smt-score-table"):
         with pytest.raises(UserError, match=r"o\.job: in use by smt-score-table, process \d+ on"):
@@ -113,7 +113,7 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 
 
 def test_lost_chunks_are_computed_in_their_place(tmp_path: Path) -> None:
-    """Of five chunks the second and the fourth; the fourth is lost again."""
+    """The second and the fourth of five chunks are lost; the fourth is lost again."""
     blocks = [*BLOCKS, BLOCKS[1] + 1, BLOCKS[2] + 1]
     job = ScoringJob(tmp_path, 2)
     for number, block in enumerate(blocks):

@@ -83,7 +83,7 @@ def test_the_page_says_all_facts(page: str) -> None:
     assert FACTS.reason in system and FACTS.notes[0] in system and FACTS.command in system
     assert f"dev BLEU: {escape(SIGNATURE)}" in system and "No test set was given" in system
     parts = text_of(page, "What each part adds")
-    assert "joint model 60.25 1.25 found again" in parts and "attention model 59.00 2.50" in parts
+    assert "joint model 60.25 1.25 tuned again" in parts and "attention model 59.00 2.50" in parts
     assert "pairs read 29,000 pairs kept 28,990" in text_of(page, "Sizes")
     steps = text_of(page, "Steps")
     assert "took 41.0 minutes; 32.5 were planned" in steps
