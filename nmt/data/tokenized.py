@@ -77,7 +77,7 @@ log = logging.getLogger(__name__)
 
 class ListedText:
     """The pairs of lines of several corpora, one corpus after the other, without those that filters drop.
-    Filters are applied once; the result takes one byte of memory per line."""
+    Filters are applied once; their result takes one byte of memory per line."""
 
     def __init__(self, corpora: Sequence[CorpusConfig]) -> None:
         self.corpora = corpora

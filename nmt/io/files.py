@@ -351,7 +351,8 @@ def split_words(line: str) -> list[str]:
 
 
 class Output:
-    """An open output for bytes or text; a failure, such as a full disk, is raised as UserError."""
+    """An open output for bytes or text. UserError if writing fails, for example on a full disk;
+    BrokenPipeError if the reader of a pipe has gone."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.stream = stream

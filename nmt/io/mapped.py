@@ -105,8 +105,8 @@ def load(folder: str | Path, stamp: Path | None = None, verify: bool = False) ->
 
 
 def parse_contents(path: Path, text: bytes) -> dict:  # type: ignore[type-arg]
-    """Parse the description of a folder of arrays, contents.json. DataError, which names `path`, if it is
-    none."""
+    """Parse contents.json, the description of a folder of arrays. DataError, which names `path`, if it is
+    malformed or of another format."""
     try:
         contents = json.loads(text)
         if contents["format"] != FORMAT:

@@ -167,7 +167,8 @@ class Layered(Protocol[State]):
     def output_layer(self) -> OutputLayer: ...
 
     def features(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
-        """Features that `step` passes to the output layer, (R, K), and the next state."""
+        """Read `token_ids` (R,), None before the first, as `step` does. Returns the features that it passes
+        to the output layer, (R, K), and the next state."""
         ...
 
 

@@ -91,7 +91,8 @@ def load_aligned(directory: str | Path, which: str = "best", device: str = "cpu"
 
 
 def load_aligned_once(directory: Path, which: str, device: str) -> SavedAligned:
-    """Load a joint model in one attempt; the run must not change meanwhile, see `load_aligned`."""
+    """Load a joint model in one attempt; the run must not change meanwhile. Arguments and errors as in
+    `load_aligned`, which tries again."""
     config = checkpoint.checked_config(directory)
     kind = ALIGNED_MODELS.get(config.model.type) if isinstance(config.model, ModelConfig) else None
     if kind is None:

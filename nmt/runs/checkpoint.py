@@ -374,7 +374,8 @@ def read_consistent(
 
 
 def load_once(directory: Path, which: str, device: str) -> SavedRun:
-    """Load a translator in one attempt; the run must not change meanwhile, see `read_consistent`."""
+    """Load a translator in one attempt; the run must not change meanwhile. Arguments and errors as in `load`,
+    which tries again."""
     config = checked_config(directory)
     kind = config.model
     if isinstance(kind, LMConfig) or not kind.translates:
@@ -414,7 +415,8 @@ def load_pair(
 
 
 def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
-    """Load a language model in one attempt; the run must not change meanwhile, see `read_consistent`."""
+    """Load a language model in one attempt; the run must not change meanwhile. Arguments and errors as in
+    `load_lm`, which tries again."""
     config = checked_config(directory)
     lm = config.model
     if not isinstance(lm, LMConfig):

@@ -150,7 +150,8 @@ class ConstraintMaker:
         return target.cut_phrase(target.phrase(phrase), self.member.target_words.ids)
 
     def ids(self, units: list[str], phrase: str, location: str) -> list[int]:
-        """Ids of the units of a required phrase. If the model lacks a unit, complains and returns []."""
+        """Ids of the units of a required phrase. If the model lacks a unit, raises Unmet or logs a warning,
+        see `complain`, and returns []."""
         ids = self.member.target_words.encode(units)
         if UNK in ids:
             missing = units[ids.index(UNK)]
@@ -160,8 +161,8 @@ class ConstraintMaker:
         return ids
 
     def is_avoided(self, ids: Sequence[int], avoid: ForbiddenPhrases | None, location: str) -> bool:
-        """Whether a required phrase, given as ids, contains one of the forbidden phrases `avoid`; complains
-        if it does."""
+        """Whether a required phrase, given as ids, contains one of the forbidden phrases `avoid`. If it does,
+        raises Unmet or logs a warning, see `complain`."""
         if avoid is None or not avoid.contains_phrase(ids):
             return False
         units = self.member.target_words.decode(ids)

@@ -199,8 +199,8 @@ def check_files(directory: Path, listed: Container[str]) -> None:
 
 
 def back_ends_file(run: str | Path) -> Path | None:
-    """The file in which a run records the matrix back end of each processor. None if the path is not a run,
-    or if the file is not a regular one."""
+    """Path of the file in which a run records the matrix back end of each processor; None if `run` is not a
+    run, or if the file is not a regular one."""
     path = Path(run) / BACK_ENDS
     try:
         files.check_regular(path, files.SMALL_FILE)

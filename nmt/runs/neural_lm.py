@@ -75,9 +75,8 @@ class NeuralLineScorer(LineScorer):
         return self.score_running(texts) if self.carries else self.scorer.score_texts(texts)
 
     def score_running(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """Natural log p of each unit of each text and of its end symbol. Together the texts are running
-        text, which continues that of the previous call.
-        """
+        """Natural log p of each unit of each text and of its end symbol. Together the texts are running text,
+        which continues that of the previous call."""
         model = self.run.model
         parts = [torch.zeros(0, dtype=torch.float64)]
         for chunk in ChunkStream(join_sentences(as_corpus(texts)), 1, STEPS).batches(0):

@@ -108,8 +108,8 @@ def check_links(config: DataConfig, text: TokenizedText) -> None:
 
 def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
     """Open the binarized training pairs with their affiliations; they are written again only if texts,
-    alignment, vocabularies or settings have changed. `within`: SENTENCE or PHRASE. DataError if no pair is
-    short enough."""
+    alignment, vocabularies or settings have changed. `within`: SENTENCE or PHRASE. DataError for an alignment
+    that does not fit, and if no pair is short enough."""
     config, cache, stamp = data.config, data.cache, aligned_stamp(data.config, *data.vocabs, within)
     with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:

@@ -293,7 +293,8 @@ def text_sides(config: RunConfig) -> tuple[str, ...]:
 
 def set_languages(config: RunConfig) -> None:
     """Fill in the language of each side from its file names if none is set. For scripts without spaces, which
-    have no case, truecasing is switched off even if a preset asks for it."""
+    have no case, truecasing is switched off even if a preset asks for it. ConfigError for corpora of several
+    languages whose settings need the rules of one."""
     for name in text_sides(config):
         side = getattr(config.data, name)
         if not side.language and not has_several_languages(config.data, name):

@@ -403,7 +403,8 @@ def last_save(job: TrainingJob) -> str:
 
 
 def remedy(job: TrainingJob, batch: BatchSize) -> str:
-    """Suggest settings for a new run with the same updates, in batches that fit."""
+    """Suggest settings for a new run whose updates are as large, but in batches that fit into memory.
+    `batch`: size of the batch that did not fit."""
     if batch.sentences == 1:
         return f"Set data.max_length below {batch.longest - 1}, or make the model smaller"
     if getattr(job.model, "carries", False):

@@ -286,8 +286,9 @@ def remedy(pipeline: TextPipeline) -> str:
 
 
 def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[TextPipeline, Vocab]:
-    """Create the pipeline and vocabulary of a language model; what is not given is learned from the training
-    text. `text`: the training text, which stores its words for `known_units` and `make_running`."""
+    """Create the pipeline and vocabulary of a language model; what is not given as a file is learned from the
+    training text. `text`: the training text, which stores its words for `known_units` and `make_running`.
+    ConfigError for settings that contradict each other."""
     text = text or training_text(config)
     side = LearningSide.of("target", config)
     learn_case([side.pipeline], text)

@@ -325,7 +325,8 @@ class Dask(Generic[Task, Result]):
         return self
 
     def start(self) -> None:
-        """Wait for a worker and let all workers load the models; again if one is lost meanwhile."""
+        """Wait for a worker and let all workers load the models; tries again if one is lost meanwhile.
+        UserError and ConfigError as for the class."""
         if self.client.scheduler_comm is None:
             raise self.scheduler_lost()
         self.scheduler_module.shorten_log(self.client.scheduler_comm)

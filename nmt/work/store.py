@@ -96,8 +96,9 @@ def job_folder_path(output: str) -> Path:
 
 @contextmanager
 def lock_job(output: str, command: str) -> Iterator[None]:
-    """Context that locks the job folder of an output file. `command`: its name, for messages. UserError if
-    another process works on this output. A job that ends before its first result leaves no folder behind."""
+    """Context that locks the job folder of an output file. `command`: name of the command that locks it, for
+    the messages of others. UserError if another process works on this output. A job that ends before its
+    first result leaves no folder behind."""
     folder = job_folder_path(output)
     with locks.locked(folder, command):
         try:
@@ -181,9 +182,10 @@ def check_digests(contents: Mapping[str, str]) -> None:
 
 @contextmanager
 def unfinished(path: Path, recorded: bool = False, flush: bool = True) -> Iterator[Path]:
-    """Yield a path beside `path`, to which the block writes a file. The file is then renamed, so that `path`
-    is complete or missing whenever the process is killed; after an error it is removed. Creates the folder if
-    it is missing. Several hosts may write the same file. UserError if it cannot be written.
+    """Yield a path beside `path`, to which the block writes a file. At the end this file is renamed to
+    `path`, so that `path` is complete or missing whenever the process is killed; after an error it is
+    removed. Creates the folder if it is missing. Several hosts may write the same file. UserError if it
+    cannot be written.
 
     `recorded`: add the checksum to the manifest of the folder before the file is renamed. `flush`: wait until
     the file is on the disk first; not needed for a file whose own checksums reveal what a crash of the
@@ -333,7 +335,8 @@ class ChunkRecords:
             raise DataError(f"{self.path}: cannot read: {error.strerror or error}") from error
 
     def add(self, number: int, result: bytes) -> None:
-        """Append the result of a chunk. UserError if it cannot be written."""
+        """Append the result of chunk `number`; a torn record at the end of the file is overwritten. UserError
+        if it cannot be written."""
         key = RECORD_KEY.pack(number, len(result))
         try:
             with open(self.path, "r+b" if self.path.exists() else "wb") as stream:
