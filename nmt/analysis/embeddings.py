@@ -108,13 +108,15 @@ def plot_map(
     figure, axes = pyplot().subplots(
         1, panels, figsize=(5.2 * panels, 5.2), layout="constrained", squeeze=False
     )
-    whole, *others = axes[0]
-    whole.plot(points[:, 0], points[:, 1], ".", markersize=2.5, alpha=0.5, color=CYCLE[0], rasterized=True)
-    whole.set_title(label_text(f"{title} ({len(points):,})"), fontsize=10)
-    for index, (region, panel) in enumerate(zip(zoomed, others, strict=True), 1):
+    overview, *enlarged = axes[0]
+    overview.plot(points[:, 0], points[:, 1], ".", markersize=2.5, alpha=0.5, color=CYCLE[0], rasterized=True)
+    overview.set_title(label_text(f"{title} ({len(points):,})"), fontsize=10)
+    for index, (region, panel) in enumerate(zip(zoomed, enlarged, strict=True), 1):
         left, low, size = region.x - region.half, region.y - region.half, 2 * region.half
-        whole.add_patch(pyplot().Rectangle((left, low), size, size, fill=False, color=CYCLE[1], linewidth=1))
-        whole.annotate(str(index), (left, low + size), color=CYCLE[1], fontsize=9, va="bottom")
+        overview.add_patch(
+            pyplot().Rectangle((left, low), size, size, fill=False, color=CYCLE[1], linewidth=1)
+        )
+        overview.annotate(str(index), (left, low + size), color=CYCLE[1], fontsize=9, va="bottom")
         panel.set_xlim(left, left + size)
         panel.set_ylim(low, low + size)
         for member in region.members:

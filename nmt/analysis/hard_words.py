@@ -309,10 +309,10 @@ def hard_word_subsets(
     """Select subsets like `subsets`, for any kind of hard words. `kind`: its name, for the names of subsets;
     `counts`: the number of hard words by side and sentence."""
     easy = np.array(counts["both"]) == 0
-    by = lengths(test)
+    sizes = lengths(test)
     medium = np.all(
         [
-            (np.array(by[side]) >= min_length) & (np.array(by[side]) <= max_length)
+            (np.array(sizes[side]) >= min_length) & (np.array(sizes[side]) <= max_length)
             for side in ("source", "reference")
         ],
         0,

@@ -71,8 +71,8 @@ def label_text(text: str) -> str:
 
 def printable(text: str) -> str:
     """Escape the control characters of a text, and shorten a long one."""
-    cut = text if len(text) <= MAX_LABEL else f"{text[:MAX_LABEL]}..."
-    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in cut)
+    shortened = text if len(text) <= MAX_LABEL else f"{text[:MAX_LABEL]}..."
+    return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in shortened)
 
 
 def scatter(

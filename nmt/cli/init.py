@@ -237,9 +237,9 @@ def show_cost(cost: "Cost", epochs: int) -> None:
     if not cost.epochs and not cost.minutes:
         print("the training has no limit, so its duration is unknown")
         return
-    whole = f" of {epochs}" if epochs > cost.planned_epochs else ""
+    of_total = f" of {epochs}" if epochs > cost.planned_epochs else ""
     print(
-        f"planned: {cost.planned_epochs:.3g}{whole} epochs, {cost.planned_updates:,} updates and "
+        f"planned: {cost.planned_epochs:.3g}{of_total} epochs, {cost.planned_updates:,} updates and "
         f"{cost.planned_validations} validations of about {duration(cost.validation_seconds)}: about "
         f"{duration(cost.planned_seconds)}"
     )

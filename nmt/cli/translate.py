@@ -187,9 +187,9 @@ class LineTranslator:
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         self.args, self.run = args, run
         self.constraints = InputConstraints(args, run)
-        whole = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
+        whole_lines = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
         # whether lines that are too long may be translated in parts
-        self.in_parts = not (whole or self.constraints.by_line)
+        self.in_parts = not (whole_lines or self.constraints.by_line)
         if (args.replace_unknown or args.alignments) and not run.attends:
             raise ConfigError(
                 f"{args.runs[0]}: has no attention, and does not know which source word a word comes from; "

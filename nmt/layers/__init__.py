@@ -1,1 +1,1 @@
-"""Cells and outputs: equations as modules."""
+"""Layers of neural networks as torch modules: cells, attention, Transformer blocks, output layers."""

@@ -211,12 +211,12 @@ def stack_padded(parts: Sequence[Tensor], lengths: Sequence[int], padding: float
     L = max(lengths)
     if all(part.shape[1] == L for part in parts):
         return torch.cat(list(parts))
-    whole = parts[0].new_full((sum(map(len, parts)), L, *parts[0].shape[2:]), padding)
+    padded = parts[0].new_full((sum(map(len, parts)), L, *parts[0].shape[2:]), padding)
     first = 0
     for part, length in zip(parts, lengths, strict=True):
-        whole[first : first + len(part), :length] = part[:, :length]
+        padded[first : first + len(part), :length] = part[:, :length]
         first += len(part)
-    return whole
+    return padded
 
 
 class AdditiveAttention(nn.Module):

@@ -103,14 +103,14 @@ def walk_tries(
         parents = np.arange(len(level.token_ids)) if depth == 0 else level.parents
         scores, end_scores = np.empty(len(below.token_ids)), np.empty(len(level.nodes))
         hidden = []
-        for cut in prefix_tree.blocks(len(rows)):
+        for block in prefix_tree.blocks(len(rows)):
             features, after = walk.advance(
-                state, on_device(parents[cut], walk.device), on_device(rows[cut], walk.device), depth == 0
+                state, on_device(parents[block], walk.device), on_device(rows[block], walk.device), depth == 0
             )
             hidden.append(after)
-            children = slice(*np.searchsorted(below.parents, [cut.start, cut.stop]))
-            finished = slice(*np.searchsorted(level.nodes, [cut.start, cut.stop]))
-            nodes = np.concatenate([below.parents[children], level.nodes[finished]]) - cut.start
+            children = slice(*np.searchsorted(below.parents, [block.start, block.stop]))
+            finished = slice(*np.searchsorted(level.nodes, [block.start, block.stop]))
+            nodes = np.concatenate([below.parents[children], level.nodes[finished]]) - block.start
             words = np.concatenate([below.token_ids[children], np.full(finished.stop - finished.start, EOS)])
             edges = edge_scores(walk.output, features, nodes, words)
             scores[children], end_scores[finished] = np.split(edges, [children.stop - children.start])

@@ -89,7 +89,7 @@ def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
     affinity; once a word finds its child full, all words that want this child choose another.
     """
     V, M = gains.shape
-    taken = np.zeros((int(node.max()) + 1, M), np.int64)
+    occupied = np.zeros((int(node.max()) + 1, M), np.int64)
     child = np.full(V, -1)
     waiting = np.arange(V)
     wanted, liking = favorites(gains, present)
@@ -97,13 +97,13 @@ def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
         order = np.lexsort((-liking[waiting], node[waiting]))
         words = waiting[order]
         slots = node[words] * M + wanted[words]
-        late = ranks(slots) >= room - taken.reshape(-1)[slots]
+        late = ranks(slots) >= room - occupied.reshape(-1)[slots]
         blocked = after_first(late, node[words])
         assigned = words[~blocked]
         child[assigned] = wanted[assigned]
-        np.add.at(taken, (node[assigned], child[assigned]), 1)
+        np.add.at(occupied, (node[assigned], child[assigned]), 1)
         waiting = np.sort(words[blocked])
-        full = taken >= room
+        full = occupied >= room
         again = waiting[full[node[waiting], wanted[waiting]]]
         choice = np.where(full[node[again]], -np.inf, gains[again])
         wanted[again], liking[again] = favorites(choice, present[again])

@@ -116,9 +116,9 @@ class BeamSearch(Generic[State]):
         for slot, source, prefix in zip(slots, sources, starts, strict=True):
             self.sources[slot], self.prefixes[slot], self.finished[slot] = source, prefix, []
         if missing := len(self.sources) - len(self.widths):
-            more = torch.zeros(missing, dtype=torch.long, device=self.device)
+            padding = torch.zeros(missing, dtype=torch.long, device=self.device)
             self.lengths, self.longest, self.shortest, self.widths, self.steps = (
-                torch.cat([values, more])
+                torch.cat([values, padding])
                 for values in (self.lengths, self.longest, self.shortest, self.widths, self.steps)
             )
         index = torch.tensor(slots, dtype=torch.long, device=self.device)
@@ -261,8 +261,8 @@ class BeamSearch(Generic[State]):
         (R,)"""
         if weights is None:
             return None
-        beyond = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
-        return weights.masked_fill(beyond, -1.0).argmax(1)
+        past_end = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
+        return weights.masked_fill(past_end, -1.0).argmax(1)
 
     def hypothesis(self, node: int, total: float, complete: bool = True) -> FinishedHypothesis:
         words, attended = self.history.read(node)

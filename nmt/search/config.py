@@ -18,7 +18,7 @@ from nmt.errors import ConfigError
 class Allocation(Protocol):
     """A way of sharing a beam among banks of hypotheses."""
 
-    def each(self, width: int) -> int:
+    def per_row(self, width: int) -> int:
         """Number of continuations of each hypothesis to examine, besides the sentence's best ones and those
         that meet one more unit."""
         ...
@@ -38,7 +38,7 @@ class DynamicAllocation:
     continues until a constraint fits, and the highest banks get the rest.
     """
 
-    def each(self, width: int) -> int:
+    def per_row(self, width: int) -> int:
         return 1
 
     def sizes(self, width: int, available: Sequence[int]) -> list[int]:
@@ -60,7 +60,7 @@ class GridAllocation:
     """Grid beam search (Hokamp and Liu 2017): each bank has a beam of its own, so that the work grows with
     the constraints."""
 
-    def each(self, width: int) -> int:
+    def per_row(self, width: int) -> int:
         return width
 
     def sizes(self, width: int, available: Sequence[int]) -> list[int]:

@@ -489,8 +489,8 @@ class Constrained:
         """List the best continuations of some rows, and the likeliest ones that meet a requirement, each with
         the natural log p of the hypothesis. `rows`: indices; the others are as for `choose`."""
         index = torch.tensor(rows, device=log_probs.device)
-        each = min(self.allocation.each(int(widths.max())), log_probs.shape[1])
-        _, units = topk(log_probs[index], each)
+        per_row = min(self.allocation.per_row(int(widths.max())), log_probs.shape[1])
+        _, units = topk(log_probs[index], per_row)
         continuations = [
             (row, unit) for row, first in zip(rows, units.tolist(), strict=True) for unit in first
         ]

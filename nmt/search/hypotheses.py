@@ -22,11 +22,11 @@ def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     columns = V // fold
     folded = scores[:, : columns * fold].unflatten(1, (fold, columns))
     best = folded.amax(1).topk(k).indices
-    rest = torch.arange(columns * fold, V, device=scores.device)
+    remainder = torch.arange(columns * fold, V, device=scores.device)
     indices = torch.cat(
         [
             (best[:, :, None] + columns * torch.arange(fold, device=scores.device)).flatten(1),
-            rest.expand(R, -1),
+            remainder.expand(R, -1),
         ],
         1,
     )
@@ -49,8 +49,8 @@ def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) 
     """Choose the widths[i] best continuations of each sentence i. `log_probs` (R, V): of the next words;
     `totals` (R,): log p of the rows; `sentence` (R,): index of each row's sentence, whose rows are adjacent;
     `widths` (S,)."""
-    each = min(int(widths[sentence].max()), log_probs.shape[1])  # no sentence can need more from one row
-    return choose_expansion(*topk(log_probs, each), totals, sentence, widths)
+    per_row = min(int(widths[sentence].max()), log_probs.shape[1])  # no sentence can need more from one row
+    return choose_expansion(*topk(log_probs, per_row), totals, sentence, widths)
 
 
 def choose_expansion(
@@ -58,19 +58,19 @@ def choose_expansion(
 ) -> Expansion:
     """Do as `expand`, given only the k best next words of each row, best first: `values` (R, k), their log p,
     and `words` (R, k), their ids."""
-    R, each = values.shape
+    R, per_row = values.shape
     _, group, sizes = sentence.unique_consecutive(return_inverse=True, return_counts=True)
     starts = sizes.cumsum(0) - sizes
     allowed = widths[sentence[starts]]
     width = int(allowed.max())
     slot = torch.arange(R, device=sentence.device) - starts[group]
     rows = int(sizes.max())
-    grid = totals.new_full((len(sizes), rows, each), -math.inf)
+    grid = totals.new_full((len(sizes), rows, per_row), -math.inf)
     grid[group, slot] = totals[:, None] + values
-    total, flat = grid.view(len(sizes), -1).topk(min(width, rows * each))
+    total, flat = grid.view(len(sizes), -1).topk(min(width, rows * per_row))
     chosen = (torch.arange(total.shape[1], device=total.device) < allowed[:, None]) & (total > -math.inf)
-    parent = (starts[:, None] + flat // each).clamp_(max=R - 1)[chosen]
-    word = words[parent, (flat % each)[chosen]]
+    parent = (starts[:, None] + flat // per_row).clamp_(max=R - 1)[chosen]
+    word = words[parent, (flat % per_row)[chosen]]
     return Expansion(parent=parent, word=word, total=total[chosen], ends=word == EOS)
 
 

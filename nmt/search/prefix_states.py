@@ -1,5 +1,5 @@
-"""log p of many continuations of a sentence's translation, reading each prefix once, for searches with their
-own hypotheses such as phrase-based decoding (Junczys-Dowmunt et al. 2016).
+"""Natural log p of many continuations of a sentence's translation. Each prefix is read once. For searches
+with their own hypotheses such as phrase-based decoding (Junczys-Dowmunt et al. 2016).
 
 The prefixes are the nodes of a trie. The decoder's state after a node, and the probabilities of the next
 units, are computed on demand. So the first unit of a phrase is looked up in the probabilities after its
@@ -222,8 +222,8 @@ class PrefixStates(Generic[State]):
         if self.waiting:
             blocks = torch.cat(self.waiting).split(ROWS)
             self.waiting = []
-            more = [self.reader.log_probs(block).cpu().numpy() for block in blocks]
-            self.log_probs = np.concatenate([self.log_probs, *more])
+            new = [self.reader.log_probs(block).cpu().numpy() for block in blocks]
+            self.log_probs = np.concatenate([self.log_probs, *new])
 
     def tensor(self, values: Ints) -> Tensor:
         return torch.from_numpy(values).to(self.device)

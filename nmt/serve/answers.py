@@ -102,8 +102,8 @@ class EngineAccess:
 
     async def cut_sentences(self, request: Request, served: ServedEngine, lines: Sequence[str]) -> SplitText:
         """Split raw lines into sentences by the rules of an engine's source language."""
-        cut = partial(cut_sentences, lines, served.languages, served.info.tags)
-        return await self.run_text_work(request, sum(map(len, lines)), cut)
+        work = partial(cut_sentences, lines, served.languages, served.info.tags)
+        return await self.run_text_work(request, sum(map(len, lines)), work)
 
     def check_lines(self, lines: Sequence[str], sides: int = 1) -> None:
         """BadRequest for lines that are too many or too long, or that contain a line break.

@@ -295,9 +295,9 @@ def join_parts(run: Run, parts: Sequence[tuple[str, FinishedHypothesis]]) -> Tra
         units = member.source.units(text)
         missing += [len(words) + position for position in unknown_words(member, units)]
         words += member.source.join(units)
-    whole = join_translations([run.translation(text, best) for text, best in parts], run.target)
-    whole.alignment = []
-    return TranslatedLine(words, [to_hypothesis(run, whole)], missing, parts=len(parts))
+    joined = join_translations([run.translation(text, best) for text, best in parts], run.target)
+    joined.alignment = []
+    return TranslatedLine(words, [to_hypothesis(run, joined)], missing, parts=len(parts))
 
 
 def to_hypothesis(run: Run, translation: BeamTranslation) -> LineHypothesis:

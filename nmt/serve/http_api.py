@@ -1,4 +1,4 @@
-"""Shared by the HTTP interfaces: fields of requests, errors, endpoints and their OpenAPI 3.1 description."""
+"""What the HTTP interfaces share: fields of requests, errors, endpoints and their OpenAPI 3.1 description."""
 
 import json
 import re

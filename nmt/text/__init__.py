@@ -1,1 +1,1 @@
-"""Text as strings: no ids, no tensors."""
+"""Text as strings, without tensors: tokenization, casing, subwords, sentences, vocabularies, inspection."""

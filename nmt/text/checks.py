@@ -68,11 +68,11 @@ def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
     punctuation, warned = Punctuation(), False
     for number, line in enumerate(lines, 1):
         punctuation.add(line)
-        if not warned and (cut := find_cut_contraction(unescape(line))):
+        if not warned and (contraction := find_cut_contraction(unescape(line))):
             warned = True
             log.warning(
                 "%s:%d: %s: tokenized already; raw text is expected; --detokenize restores it",
-                files.name_of(path), number, shown(cut[0].strip()),
+                files.name_of(path), number, shown(contraction[0].strip()),
             )  # fmt: skip
         yield line
     if not warned and punctuation.ends >= LEAST_LINES and punctuation.is_tokenized():

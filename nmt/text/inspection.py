@@ -370,8 +370,8 @@ def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") 
 
 def other_scripts(side: SideReport) -> Iterator[Finding]:
     """Yield a finding for each script of lines that are not in the script of the text."""
-    own = side.guess().script
-    others = Counter({name: count for name, count in side.scripts.items() if name not in ("", own)})
+    text_script = side.guess().script
+    others = Counter({name: count for name, count in side.scripts.items() if name not in ("", text_script)})
     for script, count in others.most_common(OTHER_SCRIPTS):
         text = finding_text(
             f"lines in {script_name(script)} script", count, "do they belong to this language?"
@@ -406,14 +406,14 @@ def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
     sources = dev.source.digests.shared_with(train.source.digests)
     for shared, what in ((both, "pairs"), (sources, "source lines")):
         if shared.first:
-            here, train_row = shared.first
+            dev_row, train_row = shared.first
             yield Finding(
                 finding_text(
                     f"{what} that are also in the training text",
                     shared.lines,
                     "validation scores will be too good",
                 ),
-                [f"{dev.source.path}:{here} is {train.source.path}:{train_row}"],
+                [f"{dev.source.path}:{dev_row} is {train.source.path}:{train_row}"],
             )
 
     yield from other_words(dev, train)
@@ -523,11 +523,11 @@ def split_held_out(
     dev_rows = iter([*rows.tolist(), -1])
     due = next(dev_rows)
     with ExitStack() as stack:
-        train_files, taken = (
+        train_files, dev_files = (
             [stack.enter_context(files.Writing(path)) for path in paths] for paths in (train, dev)
         )
         for row, pair in enumerate(files.parallel(*texts)):
-            for out, line in zip(taken if row == due else train_files, pair, strict=True):
+            for out, line in zip(dev_files if row == due else train_files, pair, strict=True):
                 out.write(line + "\n")
             if row == due:
                 due = next(dev_rows)

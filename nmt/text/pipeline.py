@@ -105,8 +105,8 @@ def subword_kind(config: SideConfig, merges: int = 0) -> str:
     if config.subword == AUTO:
         if stored or config.characters:
             return stored or NONE
-        whole = config.segment in scripts.WITHOUT_SEGMENTER and scripts.is_spaceless(config.language)
-        return Unigram.kind if whole else BPE.kind if merges else NONE
+        spaceless = config.segment in scripts.WITHOUT_SEGMENTER and scripts.is_spaceless(config.language)
+        return Unigram.kind if spaceless else BPE.kind if merges else NONE
     if config.characters and config.subword != NONE:
         raise ConfigError(
             f"characters and subword: {config.subword} exclude each other: leave one of them out"

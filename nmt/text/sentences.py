@@ -136,7 +136,7 @@ def split_text(
 ) -> SplitText:
     """Split raw lines into sentences, for translation from the language `source` into `target` (codes).
     `tagged` splits a line into its leading tag and the rest; the tag is repeated before each sentence."""
-    cut = list[SplitLine]()
+    split_lines = list[SplitLine]()
     for line in lines:
         tag, text = tagged(line)
         parts = split_line(text, source)
@@ -144,8 +144,8 @@ def split_text(
             parts = SplitLine([line], [])
         elif tag:
             parts = SplitLine([f"{tag} {sentence.lstrip()}" for sentence in parts.sentences], parts.gaps)
-        cut.append(parts)
-    return SplitText(cut, sentence_separator(target))
+        split_lines.append(parts)
+    return SplitText(split_lines, sentence_separator(target))
 
 
 def split_line(line: str, language: str = "") -> SplitLine:

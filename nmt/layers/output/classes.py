@@ -110,9 +110,9 @@ class Exchange:
         total = (f(rows + following[next_classes]) - f(rows)).sum(1)
         total += (f(columns.T + preceding[previous_classes]) - f(columns.T)).sum(1)
         inside = self.pairs.diagonal()
-        alone = f(inside + following) - f(inside) + f(inside + preceding) - f(inside)  # were in both sums
-        whole = f(inside + following + preceding + self.self_pairs[word]) - f(inside)
-        total += whole - alone
+        separate = f(inside + following) - f(inside) + f(inside + preceding) - f(inside)  # were in both sums
+        joint = f(inside + following + preceding + self.self_pairs[word]) - f(inside)
+        total += joint - separate
         total -= f(self.left + self.as_first[word]) - f(self.left)
         total -= f(self.right + self.as_second[word]) - f(self.right)
         return np.asarray(total)
@@ -120,20 +120,20 @@ class Exchange:
     def move(self, word: int) -> bool:
         """Move a word to the class in which F is greatest; returns whether it moved. It stays if no other
         class is better, or if its class has no other word."""
-        now = int(self.classes[word])
-        if self.sizes[now] == 1:
+        current = int(self.classes[word])
+        if self.sizes[current] == 1:
             return False
         following, preceding = (
             side.of(word, self.classes, self.count) for side in (self.following, self.preceding)
         )
-        self.put(word, now, following, preceding, -1)
+        self.put(word, current, following, preceding, -1)
         gains = self.gains(word, following, preceding)
         best = int(gains.argmax())
-        if gains[best] <= gains[now] + 1e-9:
-            best = now
+        if gains[best] <= gains[current] + 1e-9:
+            best = current
         self.put(word, best, following, preceding, 1)
         self.classes[word] = best
-        return best != now
+        return best != current
 
 
 def cluster(text: NDArray[np.integer], classes: Ints, count: int) -> Ints:
@@ -213,12 +213,12 @@ def by_frequency(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
     order = np.argsort(-counts, kind="stable")
     share = np.cumsum(counts[order]) / max(1, counts.sum())
     classes = np.empty(len(counts), np.int64)
-    now = 0
+    current = 0
     for position, word in enumerate(order.tolist()):
-        classes[word] = now
-        rest, open_classes = len(order) - position - 1, count - now - 1
-        if open_classes and (share[position] > (now + 1) / count or rest <= open_classes):
-            now += 1
+        classes[word] = current
+        remaining, open_classes = len(order) - position - 1, count - current - 1
+        if open_classes and (share[position] > (current + 1) / count or remaining <= open_classes):
+            current += 1
     return classes
 
 

@@ -127,14 +127,14 @@ def small_blocks(
     sizes = weights.starts[nodes[pairs] + 1] - first
     child = torch.arange(int(sizes.max()), device=nodes.device)
     many = max(1, COPIED // (len(child) * features.shape[1]))
-    for cut in torch.arange(len(pairs), device=nodes.device).split(many):
-        beyond = child >= sizes[cut, None]
-        rows = (first[cut, None] + child).masked_fill(beyond, 0)
-        pair_features = features.index_select(0, feature_rows[pairs[cut]])
+    for chunk in torch.arange(len(pairs), device=nodes.device).split(many):
+        missing = child >= sizes[chunk, None]
+        rows = (first[chunk, None] + child).masked_fill(missing, 0)
+        pair_features = features.index_select(0, feature_rows[pairs[chunk]])
         copied = weights.matrix[rows]  # (b, m, K)
         scores = torch.bmm(copied, pair_features[:, :, None])[:, :, 0] + weights.bias[rows]
         yield SoftmaxBlock(
-            pairs[cut], pair_features, torch.log_softmax(scores.masked_fill(beyond, CLOSED), 1), [], rows
+            pairs[chunk], pair_features, torch.log_softmax(scores.masked_fill(missing, CLOSED), 1), [], rows
         )
 
 
@@ -487,8 +487,8 @@ class Hierarchical(OutputLayer):
         below[self.above[1:]] = torch.arange(1, len(self.above), device=below.device)
         word[self.leaf] = torch.arange(len(self.leaf), device=word.device)
         weights = NodeWeights(self.rows, self.whole_bias(), self.starts)
-        values, words, rest = search_tree(features, weights, below, word, count, width)
-        for rows in rest.split(PLAIN) if len(rest) else ():
+        values, words, unfinished = search_tree(features, weights, below, word, count, width)
+        for rows in unfinished.split(PLAIN) if len(unfinished) else ():
             top, which = self.log_probs(features[rows]).topk(min(count, self.vocab_size), 1)
             values[rows, : top.shape[1]], words[rows, : top.shape[1]] = top, which
         return values, words
@@ -522,25 +522,25 @@ class RestrictedHierarchy(Hierarchical):
     """Output layer restricted to some words, with copies of the nodes on their paths. Its scores are log p
     among all words of the original layer."""
 
-    def __init__(self, whole: Hierarchical, token_ids: Tensor) -> None:
-        """Copy from `whole` the nodes on the paths of `token_ids` (T,)."""
+    def __init__(self, layer: Hierarchical, token_ids: Tensor) -> None:
+        """Copy from `layer` the nodes on the paths of `token_ids` (T,)."""
         words = token_ids.cpu().numpy()
-        paths = whole.paths[token_ids]
-        used = whole.node[paths[paths >= 0]].unique().cpu().numpy()  # in increasing order
-        original = whole.hierarchy
+        paths = layer.paths[token_ids]
+        used = layer.node[paths[paths >= 0]].unique().cpu().numpy()  # in increasing order
+        original = layer.hierarchy
         sizes = np.diff(original.starts)[used]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         copied = np.repeat(original.starts[used] - starts[:-1], sizes) + np.arange(starts[-1])
-        now = np.full(original.starts[-1] + 1, -1)  # -1 stays -1
-        now[copied] = np.arange(len(copied))
-        part = Hierarchy(now[original.leaf[words]], now[original.above[used]], starts)
-        super().__init__(whole.rows.shape[1], part, whole.rows_bias is not None)
-        rows = torch.from_numpy(copied).to(whole.rows.device)
-        self.to(whole.rows.device)
-        self.rows = nn.Parameter(whole.rows.detach()[rows])
-        if whole.rows_bias is not None:
-            self.rows_bias = nn.Parameter(whole.rows_bias.detach()[rows])
-        self.closed = whole.closed[rows]
+        new_row = np.full(original.starts[-1] + 1, -1)  # -1 stays -1
+        new_row[copied] = np.arange(len(copied))
+        part = Hierarchy(new_row[original.leaf[words]], new_row[original.above[used]], starts)
+        super().__init__(layer.rows.shape[1], part, layer.rows_bias is not None)
+        rows = torch.from_numpy(copied).to(layer.rows.device)
+        self.to(layer.rows.device)
+        self.rows = nn.Parameter(layer.rows.detach()[rows])
+        if layer.rows_bias is not None:
+            self.rows_bias = nn.Parameter(layer.rows_bias.detach()[rows])
+        self.closed = layer.closed[rows]
         self.eval()
 
     def path_log_probs(

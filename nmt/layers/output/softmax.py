@@ -84,11 +84,11 @@ class _CrossEntropy(torch.autograd.Function):
 def aligned(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Matrix (V, K) and bias with rows of probability 0 appended, up to a multiple of ALIGN; the softmax over
     them is the same."""
-    more = -len(matrix) % ALIGN
-    if not more:
+    padding = -len(matrix) % ALIGN
+    if not padding:
         return matrix, bias
     bias = matrix.new_zeros(len(matrix)) if bias is None else bias
-    return F.pad(matrix, (0, 0, 0, more)), F.pad(bias, (0, more), value=-torch.inf)
+    return F.pad(matrix, (0, 0, 0, padding)), F.pad(bias, (0, padding), value=-torch.inf)
 
 
 class _LogProbsAt(torch.autograd.Function):

@@ -151,8 +151,8 @@ class Learner:
         delta = np.bincount(index[len(removed) :], minlength=len(keys)) - np.bincount(
             index[: len(removed)], minlength=len(keys)
         )
-        for key, by in zip(keys[delta != 0].tolist(), delta[delta != 0].tolist(), strict=True):
-            now = self.pairs.get(key, 0) + by
+        for key, difference in zip(keys[delta != 0].tolist(), delta[delta != 0].tolist(), strict=True):
+            now = self.pairs.get(key, 0) + difference
             if now:
                 self.pairs[key] = now
                 heapq.heappush(self.heap, (-now, key))

@@ -1,4 +1,5 @@
-"""Common parts of the SentencePiece kinds (Kudo and Richardson 2018): raw text -> pieces -> raw text.
+"""SentencePiece models (Kudo and Richardson 2018) of the types unigram and BPE: raw text -> pieces -> raw
+text.
 
 `▁` in a piece is a blank, `<0xE7>` a byte of a character that is not in the model. The library learns models
 and computes the deterministic split; sampling is implemented here, since the library's generator cannot be
@@ -188,10 +189,10 @@ class PieceSampler:
         draw, units = random.Random(key), list[str]()
         for is_listed, run in groupby(self.vocab.decode(ids), key=self.scores.__contains__):
             parts = list(run)
-            units += self.cut("".join(parts), draw) if is_listed else parts
+            units += self.split("".join(parts), draw) if is_listed else parts
         return self.vocab.encode(units)
 
-    def cut(self, text: str, draw: random.Random) -> list[str]:
+    def split(self, text: str, draw: random.Random) -> list[str]:
         """Sample a split of a text that can be split into pieces."""
         raise NotImplementedError
 
@@ -274,7 +275,7 @@ class UnigramSampler(PieceSampler):
         self.weights = {piece: alpha * score for piece, score in self.scores.items()}
         self.longest = max(map(len, self.weights), default=0)
 
-    def cut(self, text: str, draw: random.Random) -> list[str]:
+    def split(self, text: str, draw: random.Random) -> list[str]:
         totals, arcs = [0.0], list[list[tuple[int, float]]]([[]])
         for end in range(1, len(text) + 1):
             incoming = [
@@ -323,7 +324,7 @@ class PieceDropout(PieceSampler):
         super().__init__(pieces, vocab)
         self.rate = rate
 
-    def cut(self, text: str, draw: random.Random) -> list[str]:
+    def split(self, text: str, draw: random.Random) -> list[str]:
         symbols = list(text)  # one that was merged into its left neighbor becomes empty
         after = [*range(1, len(symbols)), -1]
         left_of = list(range(-1, len(symbols) - 1))

@@ -104,4 +104,4 @@ def test_no_slot_is_wasted() -> None:
 
 def test_each_row_of_a_grid_has_a_beam() -> None:
     grid = ALLOCATIONS["grid"]
-    assert grid.sizes(3, [5, 0, 2]) == [3, 0, 2] and grid.each(3) == 3
+    assert grid.sizes(3, [5, 0, 2]) == [3, 0, 2] and grid.per_row(3) == 3

@@ -272,7 +272,7 @@ def test_cuts_have_their_probability() -> None:
         }
         total, draw = sum(weights.values()), random.Random(1)
         resegment = UnigramSampler(scores, alpha, vocab)
-        found = Counter(tuple(resegment.cut("abab", draw)) for _ in range(20000))
+        found = Counter(tuple(resegment.split("abab", draw)) for _ in range(20000))
         assert set(found) == set(weights)
         for cut, weight in weights.items():  # 5 standard deviations are 0.018 at most
             assert abs(found[cut] / 20000 - weight / total) < 0.018
