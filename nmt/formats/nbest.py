@@ -75,7 +75,7 @@ def write(hypothesis: Hypothesis) -> str:
     )
 
 
-def extended(
+def extend_line(
     hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None
 ) -> str:
     """Return the line from which a hypothesis was read, with more features at the end of its third field and,
@@ -88,7 +88,7 @@ def extended(
     return "|||".join(parts)
 
 
-def with_field(line: str, index: int, text: str) -> str:
+def replace_field(line: str, index: int, text: str) -> str:
     """Replace the text of field number `index`, counted from 0, of a line. IndexError if there is no such
     field."""
     parts = line.split("|||")

@@ -20,7 +20,7 @@ LARGE_TEXT = 200_000  # pairs from which the preset `large` is worth its time
 
 
 @dataclass(frozen=True)
-class Suited:
+class PresetRule:
     """A preset, with the smallest text and the shortest training for which it is recommended."""
 
     preset: str
@@ -30,13 +30,13 @@ class Suited:
 
 # The last row whose minimums a text meets applies. The Transformer has no row yet: recipes/presets/choice.py
 # has to show that it is better; docs/results.md has its development BLEU after equal work.
-SUITED = (Suited(SMALL), Suited(LARGE, pairs=LARGE_TEXT))
+PRESET_RULES = (PresetRule(SMALL), PresetRule(LARGE, pairs=LARGE_TEXT))
 
 
 def choose_preset(pairs: int, minutes: float) -> str:
     """Choose the preset for a text of `pairs` sentence pairs and `minutes` of training; 0 minutes: no
     limit."""
-    return [row.preset for row in SUITED if pairs >= row.pairs and minutes >= row.minutes][-1]
+    return [row.preset for row in PRESET_RULES if pairs >= row.pairs and minutes >= row.minutes][-1]
 
 
 def preset_file(preset: str) -> Path:

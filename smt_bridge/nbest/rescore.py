@@ -426,7 +426,7 @@ def entries(
         if weights is not None:
             check_weights(features, weights)
             score = entry_total(features, weights) + unprinted
-        line = nbest.extended(hypothesis, new, None if weights is None else score)
+        line = nbest.extend_line(hypothesis, new, None if weights is None else score)
         rescored.append(NbestEntry(total=score, line=line, text=hypothesis.text))
     if weights is not None:
         rescored.sort(key=lambda entry: -entry.total)  # stable: of equals the first stays first

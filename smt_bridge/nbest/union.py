@@ -91,7 +91,7 @@ class NbestLists:
             if self.escape:
                 for hypothesis in sentence.hypotheses:
                     text = " ".join(map(escape, hypothesis.text))
-                    hypothesis.raw = nbest.with_field(hypothesis.raw, 1, text)
+                    hypothesis.raw = nbest.replace_field(hypothesis.raw, 1, text)
             yield sentence
 
     def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
@@ -102,7 +102,7 @@ class NbestLists:
         features = {name: by_name.get(name, [0.0] * size) for name, size in self.sizes.items()}
         sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}
         hypothesis.features = {**features, **sparse, **self.indicators(lists)}
-        hypothesis.raw = nbest.with_field(hypothesis.raw, 2, nbest.format_features(hypothesis.features))
+        hypothesis.raw = nbest.replace_field(hypothesis.raw, 2, nbest.format_features(hypothesis.features))
 
 
 def read_together(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]:

@@ -64,8 +64,8 @@ VARIANTS = [
 @pytest.mark.parametrize("line", VARIANTS)
 def test_variants_keep_their_bytes(line: str) -> None:
     hypothesis = nbest.parse(line, "n:1")
-    assert nbest.extended(hypothesis, {}) == line
-    longer = nbest.extended(hypothesis, {"RNN0": [-3.25]}, -7.5)
+    assert nbest.extend_line(hypothesis, {}) == line
+    longer = nbest.extend_line(hypothesis, {"RNN0": [-3.25]}, -7.5)
     again = nbest.parse(longer, "n:1")
     assert again.features == {**hypothesis.features, "RNN0": [-3.25]} and again.total == -7.5
     assert (again.words, again.rest, again.sentence) == (
@@ -116,7 +116,7 @@ def test_real_moses_lists(nmt_data: Path) -> None:
         (nmt_data / "moses-multi30k" / "out").glob("*100best*.gz")
     ):
         for hypothesis, line in zip(nbest.read(path), files.read_lines(path), strict=True):
-            assert nbest.extended(hypothesis, {}) == line
+            assert nbest.extend_line(hypothesis, {}) == line
             count += 1
             if count % 50 == 0:
                 assert nbest.parse(nbest.write(hypothesis), "x") == hypothesis

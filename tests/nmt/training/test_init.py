@@ -17,7 +17,15 @@ from nmt.training import build, config_file, proposal
 from nmt.training.config import RunConfig
 from nmt.training.cost import FEWEST_MERGES, Cost, fewer_merges, measure, planned_epochs, silent, time_updates
 from nmt.training.job import BatchSize, TrainingJob, TrainingProgress
-from nmt.training.proposal import ParallelTexts, Suited, by_size, choose_preset, preset_file, propose, quoted
+from nmt.training.proposal import (
+    ParallelTexts,
+    PresetRule,
+    by_size,
+    choose_preset,
+    preset_file,
+    propose,
+    quoted,
+)
 
 EN = ["The man sleeps in the house.", "A dog is in the car, and the man is not."] * 9
 FR = ["L'homme dort dans la maison.", "Un chien est dans la voiture, et l'homme non."] * 9
@@ -104,12 +112,12 @@ def test_other_scripts_and_languages_that_nobody_knows(tmp_path: Path) -> None:
 
 def test_the_preset_for_pairs_and_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last row whose pairs and minutes are reached; without a limit none that asks for minutes."""
-    assert all(preset_file(row.preset).exists() for row in proposal.SUITED)
+    assert all(preset_file(row.preset).exists() for row in proposal.PRESET_RULES)
     assert [choose_preset(pairs, minutes) for pairs in (30, 199_999, 200_000) for minutes in (0, 999)] == [
         "small", "small", "small", "small", "large", "large",
     ]  # fmt: skip
-    rows = (Suited("a"), Suited("b", pairs=100, minutes=30), Suited("c", pairs=1000))
-    monkeypatch.setattr(proposal, "SUITED", rows)
+    rows = (PresetRule("a"), PresetRule("b", pairs=100, minutes=30), PresetRule("c", pairs=1000))
+    monkeypatch.setattr(proposal, "PRESET_RULES", rows)
     reached = [(99, 60), (100, 29), (100, 30), (999, 0), (1000, 0), (1000, 60)]
     assert [choose_preset(*row) for row in reached] == ["a", "a", "b", "a", "c", "c"]
     with pytest.raises(ConfigError, match="--preset tiny: unknown, expected one of large, small"):
