@@ -84,9 +84,11 @@ def commands(page: str) -> list[str]:
 
 
 def lacks_other(line: str) -> bool:
-    """Is there no cluster, or no library?"""
-    return NEEDS_HOSTS in line or (
-        "--segment word" in line and not (find_spec("MeCab") and find_spec("ipadic"))
+    """Is there no cluster, no library, or no program?"""
+    return (
+        NEEDS_HOSTS in line
+        or ("--segment word" in line and not (find_spec("MeCab") and find_spec("ipadic")))
+        or ("--method eflomal" in line and not shutil.which("eflomal-align"))
     )
 
 

@@ -76,14 +76,13 @@ def train(sources: PackedText, targets: PackedText, folder: Path) -> PackedLinks
     """`best_links`, and write the model to an existing, empty folder."""
 
     def keep(corpus: PackedCorpus, lexicon: LexicalTable, tension: float) -> None:
-        members, likely = entries(corpus, lexicon, len(sources.words))
-        word = np.repeat(np.arange(len(targets.words)), np.diff(lexicon.starts))[likely]
-        order = np.lexsort((members[likely], word))
+        members, likely, counts = entries(corpus, lexicon, len(sources.words))
+        order = np.lexsort((members, np.repeat(np.arange(len(counts)), counts)))
         model = KeptModel(
             source_words=list(sources.words),
             target_words=list(targets.words),
-            starts=np.append(0, np.cumsum(np.bincount(word, minlength=len(targets.words)))),
-            sources=members[likely][order],
+            starts=np.append(0, np.cumsum(counts)),
+            sources=members[order],
             logs=lexicon.logs[likely][order],
             totals=lexicon.totals,
             null=lexicon.null,
@@ -145,11 +144,13 @@ def known_words(words: list[str], text: PackedText) -> Ids:
 
 
 @njit_ieee
-def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids, Offsets]:
-    """The source word of each entry of a trained table, and the indices of the entries that are more likely
-    than UNSEEN. `rows`: number of source words."""
+def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids, Offsets, Offsets]:
+    """The entries of a trained table that are more likely than UNSEEN: their source words and indices, and
+    how many each target word has. `rows`: number of source words."""
+    # Of these two the system allocates only what is written, a small part.
     members = np.empty(len(lexicon.logs), np.int32)
     likely = np.empty(len(lexicon.logs), np.int64)
+    counts = np.zeros(len(corpus.first) - 1, np.int64)
     size = 0
     seen = np.full(rows, -1, np.int32)
     for word in range(len(corpus.first) - 1):
@@ -160,12 +161,12 @@ def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids
                 source = corpus.sources[position]
                 if seen[source] != word:
                     seen[source] = word
-                    members[entry] = source
                     if probability(lexicon.logs[entry], lexicon.totals[source]) > UNSEEN:
-                        likely[size] = entry
+                        members[size], likely[size] = source, entry
+                        counts[word] += 1
                         size += 1
                     entry += 1
-    return members, likely[:size]
+    return members[:size].copy(), likely[:size].copy(), counts
 
 
 @njit_ieee

@@ -285,8 +285,10 @@ def test_refused_before_a_folder_is_made(
     assert not (tmp_path / "added").exists()
 
 
-def test_the_command_adds(trained: Path, tmp_path: Path) -> None:
+def test_the_command_adds(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its estimate is that of all pairs."""
     made = add(tmp_path, trained, "made", NEW)
     new = ["-s", f"{tmp_path}/made.new.s", "-t", f"{tmp_path}/made.new.t"]
-    assert main([f"{tmp_path}/own", "--add", str(trained), *new, "-q"]) == 0
+    assert main([f"{tmp_path}/own", "--add", str(trained), *new]) == 0
+    assert "60 sentence pairs, 386 words: about" in capsys.readouterr().err
     assert contents(tmp_path / "own") == contents(made)
