@@ -5,23 +5,26 @@ import argparse
 import logging
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
-from nmt.ngram import count_models, estimators, pruning, trie_build, trie_files
+from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_files
 from nmt.ngram.count_models import KenLM, NgramModel
-from nmt.ngram.counting import CountSettings, count_ngrams, count_text, number_text
+from nmt.ngram.counting import CountSettings, NgramCounts, count_ngrams, count_text, number_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 
 log = logging.getLogger(__name__)
 
+Counts = tuple[list[str], list[NgramCounts]]  # words by their ids, n-grams of each length
 OF_KNESER_NEY = ("auto", "own", "lmplz")
 MOST_BITS = 16  # of a quantized value
 
@@ -54,18 +57,18 @@ def estimate_action(argv: Sequence[str]) -> None:
     needed = words * args.order * estimators.BYTES_PER_NGRAM
     if shared_folder and (args.input == "-" or args.estimator == "lmplz"):
         raise ConfigError("several workers cannot read stdin or use lmplz; give a file, and leave lmplz out")
-    if not shared_folder and (
-        args.estimator == "lmplz" or (args.estimator == "auto" and needed > limit and estimators.find_lmplz())
-    ):
+    may_take_lmplz = args.estimator == "auto" and not args.compile and needed > limit
+    if not shared_folder and (args.estimator == "lmplz" or (may_take_lmplz and estimators.find_lmplz())):
         estimators.estimate_with_lmplz(args.input, args.output, config, limit)
         log.info("estimated by lmplz: %s", args.output)
         return
-    if needed > limit:
-        raise ConfigError(
-            f"{files.name_of(args.input)}: estimating in memory takes about {needed / 1e9:.0f} GB, "
-            f"{limit / 1e9:.0f} GB are allowed (--memory); install KenLM's lmplz, which works on disk"
-        )
-    estimate(args, config, executor, shared_folder)
+    on_disk = needed > limit or (args.input == "-" and args.memory > 0)  # the size of stdin is unknown
+    clock = time.monotonic()
+    with ExitStack() as stack:
+        if args.compile:
+            stack.enter_context(arguments.new_folder(args.output, "nmt-ngram"))
+        counts = count(args, config, stack, executor, shared_folder, limit if on_disk else 0.0)
+        estimate(args, config, counts, clock)
 
 
 def parser() -> options.Parser:
@@ -87,6 +90,12 @@ def parser() -> options.Parser:
         "own, lmplz: modified Kneser-Ney by this program, or by lmplz; katz: Good-Turing discounts; "
         "stupid-backoff: relative frequencies, scores do not sum to 1; add-k: counts plus --add",
     )
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="write a new folder, as nmt-ngram compile makes of the ARPA file, instead of an ARPA file",
+    )
+    add_quantize(parser)
     add_setting(parser, SmoothingConfig, "prune", nargs="+")
     add_setting(parser, SmoothingConfig, "interpolate_unigrams")
     add_setting(parser, SmoothingConfig, "discount_fallback", nargs="*", metavar="D")
@@ -98,7 +107,8 @@ def parser() -> options.Parser:
         type=arguments.real(0),
         default=0,
         metavar="GB",
-        help="memory that may be used; 0: 60%% of the memory of this machine",
+        help="memory for counting; a text that needs more is counted on disk, in a folder beside the output; "
+        "0: 60%% of the memory of this machine",
     )
     jobs.add_shared_job(parser)
     options.add_quiet(parser)
@@ -106,38 +116,76 @@ def parser() -> options.Parser:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError for options that apply to Kneser-Ney models only, with another estimator."""
+    """ConfigError for options that do not go together."""
+    if args.quantize and not args.compile:
+        raise ConfigError("--quantize: only for --compile; ARPA files are not quantized")
+    if args.compile and args.output == "-":
+        raise ConfigError("--compile writes a folder; name it by --output")
+    if args.compile and args.estimator == "lmplz":
+        raise ConfigError(
+            "--compile: lmplz writes an ARPA file; leave one of them out, or use nmt-ngram compile"
+        )
     if args.estimator not in OF_KNESER_NEY and (tuple(args.prune) != (0,) or not args.interpolate_unigrams):
         option = "--no-interpolate-unigrams" if tuple(args.prune) == (0,) else "--prune"
         raise ConfigError(f"{option}: only for Kneser-Ney models, not for --estimator {args.estimator}")
 
 
-def estimate(
-    args: argparse.Namespace, config: SmoothingConfig, executor: ExecutorConfig, shared: SharedFolder | None
-) -> None:
-    """Estimate a model in memory and write the ARPA file. `shared`: the folder in which several workers count
-    the n-grams; if None, this process counts."""
-    clock, output = time.monotonic(), args.output
-    try:
+def count(
+    args: argparse.Namespace,
+    config: SmoothingConfig,
+    stack: ExitStack,
+    executor: ExecutorConfig,
+    shared: SharedFolder | None,
+    memory: float,
+) -> Counts:
+    """Count the n-grams of --input. `shared`: the folder in which several workers count; if None, this
+    process counts: with `memory` (bytes; 0: unlimited) on disk, in a folder that `stack` removes."""
+    settings = CountSettings(config.order, config.skip_symbols)
+    with naming_input(args):
         if shared:
-            settings = CountSettings(config.order, config.skip_symbols)
-            words, counts = count_text(args.input, settings, executor, shared)
-        else:
-            with options.line_progress(args, args.input) as progress:
-                text = number_text(progress.over(files.read_lines(args.input)), config.skip_symbols)
-            words, counts = text.words, count_ngrams(text, config.order)
-        if args.estimator in ESTIMATORS:
-            model = estimators.smoothed_model(words, counts, config, args.estimator)
-        else:
-            model = estimators.kneser_ney_model(words, counts, config)
+            return count_text(args.input, settings, executor, shared)
+        with options.line_progress(args, args.input) as progress:
+            lines = progress.over(files.read_lines(args.input))
+            if not memory:
+                text = number_text(lines, config.skip_symbols)
+                return text.words, count_ngrams(text, config.order)
+            stack.enter_context(files.parent_folders(args.output))
+            beside = None if args.output == "-" else Path(args.output).resolve().parent
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=beside)))
+            log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
+            counts = disk_counts.count_on_disk(lines, settings, folder, disk_counts.rows_in(memory))
+    ngrams = sum(len(level.keys) for level in counts[1])
+    if (needed := ngrams * estimators.BYTES_TO_ESTIMATE) > memory:
+        log.warning("estimating %s n-grams takes about %.1f GB of memory", f"{ngrams:,}", needed / 1e9)
+    return counts
+
+
+@contextmanager
+def naming_input(args: argparse.Namespace) -> Iterator[None]:
+    """Put the name of --input before the message of a DataError that lacks it."""
+    try:
+        yield
     except DataError as error:
         name = files.name_of(args.input)
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
-    write_arpa(args, model)
+
+
+def estimate(args: argparse.Namespace, config: SmoothingConfig, counts: Counts, clock: float) -> None:
+    """Estimate a model from the words and n-grams of a text, and write it to --output. `clock`: when counting
+    began, by time.monotonic."""
+    with naming_input(args):
+        if args.estimator in ESTIMATORS:
+            model = estimators.smoothed_model(*counts, config, args.estimator)
+        else:
+            model = estimators.kneser_ney_model(*counts, config)
+    if args.compile:
+        write_folder(args, count_models.round_as_arpa(model), args.input)
+    else:
+        write_arpa(args, model)
     seconds = time.monotonic() - clock
-    log.info("%s n-grams of order 1 to %d in %.1f s: %s", sizes(model), model.order, seconds, output)
+    log.info("%s n-grams of order 1 to %d in %.1f s: %s", sizes(model), model.order, seconds, args.output)
     if args.estimator == "stupid-backoff":
-        log.warning("%s has scores that do not sum to 1, so its perplexities mean nothing", output)
+        log.warning("%s has scores that do not sum to 1, so its perplexities mean nothing", args.output)
 
 
 def write_arpa(args: argparse.Namespace, model: NgramModel) -> None:
@@ -222,14 +270,7 @@ def compile_parser() -> options.Parser:
     )
     add_arpa(parser)
     parser.add_argument("-o", "--output", type=OutputPath, required=True, metavar="DIR", help="new folder")
-    parser.add_argument(
-        "--quantize",
-        type=arguments.integer(0, MOST_BITS),
-        default=0,
-        metavar="BITS",
-        help="bits of each log p and back-off of two words and more, which then are one of 2^BITS values for "
-        "each length: 8 halves the size; 0: exact",
-    )
+    add_quantize(parser)
     options.add_quiet(parser)
     return parser
 
@@ -250,6 +291,18 @@ def add_arpa(parser: options.Parser) -> None:
     parser.add_argument("model", type=InputPath, metavar="ARPA", help="ARPA file, also .gz")
 
 
+def add_quantize(parser: options.Parser) -> None:
+    """Add the option for the bits of a compiled model's values."""
+    parser.add_argument(
+        "--quantize",
+        type=arguments.integer(0, MOST_BITS),
+        default=0,
+        metavar="BITS",
+        help="bits of each log p and back-off of two words and more, which then are one of 2^BITS values for "
+        "each length: 8 halves the size; 0: exact",
+    )
+
+
 def compile_action(argv: Sequence[str]) -> None:
     """Compile an ARPA file into a mapped model."""
     args = compile_parser().parse_args(argv)
@@ -257,14 +310,19 @@ def compile_action(argv: Sequence[str]) -> None:
     clock = time.monotonic()
     with arguments.new_folder(args.output, "nmt-ngram compile"):
         model = count_models.read_arpa(args.model)
-        compiled = trie_build.compile_model(model, args.quantize)
-        mapped.write_record(Path(args.output), compiled, [str(args.model)])
-        trie_files.load_trie(args.output, verify=True)  # on this machine it is verified from now on
+        write_folder(args, model, args.model)
     size = sum(path.stat().st_size for path in Path(args.output).iterdir())
     log.info(
         "%s n-grams, %s bytes, %.1f each, in %.1f s: %s",
         f"{model.size:,}", f"{size:,}", size / model.size, time.monotonic() - clock, args.output,
     )  # fmt: skip
+
+
+def write_folder(args: argparse.Namespace, model: NgramModel, source: str) -> None:
+    """Write a model to the existing folder --output. `source`: the file that it was made from."""
+    compiled = trie_build.compile_model(model, args.quantize)
+    mapped.write_record(Path(args.output), compiled, [str(source)])
+    trie_files.load_trie(args.output, verify=True)  # on this machine it is verified from now on
 
 
 def verify_action(argv: Sequence[str]) -> None:

@@ -26,17 +26,40 @@ WHOLE_PARTS = np.frombuffer(b"".join(b"%3d." % -n if n else b" -0." for n in ran
 ZEROS = np.array([4 - len(f"{n:04d}".rstrip("0")) for n in range(10_000)])  # at the end of 0000 to 9999
 
 
+class EightDigits(NamedTuple):
+    """The sizes of numbers to eight significant digits: `rounded` / 10^`decimals`."""
+
+    rounded: Floats  # whole numbers
+    decimals: Ints
+    usual: NDArray[np.bool_]  # False: too small, large or close to a half for this; C's printf decides
+
+    @classmethod
+    def of(cls, values: Floats) -> "EightDigits":
+        size = np.abs(values)
+        usual = (size >= 1e-4) & (size < 99.9) | (size == 0)
+        size = np.where(usual, size, 1.0)
+        decimals = 12 - np.searchsorted(STEPS, size, "right")
+        scaled = size * POWERS[decimals]
+        rounded = np.rint(scaled)
+        # The product is exact to 1e-8.
+        usual &= (np.abs(scaled - np.floor(scaled) - 0.5) > 1e-6) & (rounded < 1e8)
+        return cls(rounded, decimals, usual)
+
+
+def round_numbers(values: Floats) -> Floats:
+    """Round numbers to the eight significant digits that ARPA files have, as `format_numbers` and float() do:
+    (R,) -> (R,)"""
+    digits = EightDigits.of(values)
+    rounded = np.copysign(digits.rounded / POWERS[digits.decimals], values)  # one rounding, as float() does
+    for row in np.flatnonzero(~digits.usual):
+        rounded[row] = float(f"{values[row]:.8g}")
+    return rounded
+
+
 def format_numbers(values: Floats, end: str) -> tuple[Bytes, Ints, Ints]:
     """Format numbers as `%.8g`, with `end` after each: (R,) -> (R, NUMBER_BYTES), each row a text; the index
     at which it begins, (R,), and its length, (R,)."""
-    size = np.abs(values)
-    usual = (size >= 1e-4) & (size < 99.9) | (size == 0)
-    size = np.where(usual, size, 1.0)
-    decimals = 12 - np.searchsorted(STEPS, size, "right")  # of eight digits
-    scaled = size * POWERS[decimals]
-    rounded = np.rint(scaled)
-    # The product is exact to 1e-8: closer to a half, C's printf decides.
-    usual &= (np.abs(scaled - np.floor(scaled) - 0.5) > 1e-6) & (rounded < 1e8)
+    rounded, decimals, usual = EightDigits.of(values)
     whole, fraction = np.divmod(rounded.astype(np.int64) * POWERS[12 - decimals].astype(np.int64), 10**12)
     high, low = np.divmod(fraction, 10**8)
     middle, low = np.divmod(low, 10**4)
@@ -46,7 +69,7 @@ def format_numbers(values: Floats, end: str) -> tuple[Bytes, Ints, Ints]:
     parts[:, 0] = WHOLE_PARTS[whole]
     digits = np.where(low > 0, 12 - ZEROS[low], np.where(middle > 0, 8 - ZEROS[middle], 4 - ZEROS[high]))
     stops = np.where(fraction > 0, 4 + digits, 3)
-    begins = (whole < 10) + (~np.signbit(values)).astype(np.int64)
+    begins = (whole < 10).astype(np.int64) + ~np.signbit(values)
     texts = parts.view(np.uint8)
     for row in np.flatnonzero(~usual):
         text = np.frombuffer(b"%.8g" % values[row], np.uint8)

@@ -36,6 +36,7 @@ from nmt.ngram.columns import (
     join_pieces,
     logarithm,
     parse_rows,
+    round_numbers,
 )  # fmt: skip
 from nmt.ngram.queries import CompiledModel
 from nmt.ngram.trie_model import TrieScorer
@@ -153,9 +154,9 @@ class NgramModel(texts.NgramTextScorer):
             functions, len(self.words), [level.keys for level in self.levels], log10, backoff
         )
 
-    def grams(self, n: int) -> Ints:
-        """The words of the n-grams: (M, n)"""
-        V, node = len(self.words), np.arange(len(self.levels[n - 1].keys))
+    def grams(self, n: int, rows: slice = slice(None)) -> Ints:
+        """The words of the n-grams, by default of all: (M, n)"""
+        V, node = len(self.words), np.arange(*rows.indices(len(self.levels[n - 1].keys)))
         columns = []
         for size in range(n, 0, -1):
             key = self.levels[size - 1].keys[node] if size > 1 else node
@@ -199,11 +200,11 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
     total = int(lengths.sum())
     pool = np.empty(total + 2 * BLOCK * NUMBER_BYTES, np.uint8)  # words, then the numbers of a block
     pool[:total] = np.frombuffer(b"".join(texts), np.uint8)
-    grams = model.grams(n)
-    grams[:, -1] += V
-    for at in range(0, len(grams), BLOCK):
+    for at in range(0, len(level.keys), BLOCK):
         rows = slice(at, at + BLOCK)
-        piece_starts, piece_lengths = [starts[grams[rows]]], [lengths[grams[rows]]]
+        grams = model.grams(n, rows)
+        grams[:, -1] += V
+        piece_starts, piece_lengths = [starts[grams]], [lengths[grams]]
         for column, values in enumerate([level.log10] if highest else [level.log10, level.backoff]):
             numbers_text, skipped, sizes = format_numbers(values[rows], "\n" if column else "\t")
             first = total + column * BLOCK * NUMBER_BYTES
@@ -212,7 +213,17 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
             piece_starts.insert(position, (first + skipped + NUMBER_BYTES * np.arange(len(sizes)))[:, None])
             piece_lengths.insert(position, sizes[:, None])
         joined = join_pieces(pool, np.hstack(piece_starts).ravel(), np.hstack(piece_lengths).ravel())
-        yield len(grams[rows]), joined
+        yield len(grams), joined
+
+
+def round_as_arpa(model: NgramModel) -> NgramModel:
+    """The model that is read from the ARPA file of a model, whose numbers have eight digits. It shares the
+    arrays of keys."""
+    levels = [
+        NgramOrder(level.keys, round_numbers(level.log10), round_numbers(level.backoff))
+        for level in model.levels
+    ]
+    return NgramModel(model.words, levels)
 
 
 def is_arpa(path: str | Path) -> bool:
@@ -260,20 +271,21 @@ def drop_empty_orders(model: NgramModel) -> NgramModel:
     return model
 
 
-def keep_ngrams(model: NgramModel, rows: Sequence[Ints]) -> NgramModel:
-    """Build a model of some n-grams of another, given as increasing rows of each order: those with which a
-    longer one begins must be among them."""
+def keep_ngrams(model: NgramModel, retained: Sequence[NDArray[np.bool_]]) -> NgramModel:
+    """Build a model of some n-grams of another. `retained`: (M,) of each order, whether an n-gram stays: all
+    unigrams, and n-grams with which a longer one begins that stays. Orders that stay whole share their
+    arrays."""
     V, kept = len(model.words), NgramModel(model.words, [])
-    renumbered = np.zeros(1, np.int64)
-    for n, (level, level_rows) in enumerate(zip(model.levels, rows, strict=True), 1):
-        keys = level.keys[level_rows]
-        if n > 1:
+    renumbered: Ints | None = None  # rows of the order below in the new model; None: as they were
+    for level, stays in zip(model.levels, retained, strict=True):
+        if renumbered is None and stays.all():
+            kept.levels.append(level)
+            continue
+        keys = level.keys[stays]
+        if renumbered is not None:
             keys = renumbered[keys // V] * V + keys % V
-        renumbered = np.full(len(level.keys), -1, np.int64)
-        renumbered[level_rows] = np.arange(len(level_rows))
-        kept.levels.append(
-            NgramOrder(keys=keys, log10=level.log10[level_rows], backoff=level.backoff[level_rows])
-        )
+        renumbered = np.cumsum(stays) - 1
+        kept.levels.append(NgramOrder(keys=keys, log10=level.log10[stays], backoff=level.backoff[stays]))
     return drop_empty_orders(kept)
 
 

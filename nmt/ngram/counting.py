@@ -3,7 +3,7 @@
 M n-grams of one length, N tokens of the text, V words.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
@@ -81,9 +81,19 @@ class GrowingVocabulary(dict[str, int]):
 
 
 def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> NumberedText:
-    """Map the words of tokenized lines to ids. The word <unk> is the unknown word. DataError for <s> or </s>
-    in a line, unless `skip_symbols` drops them. `first`: number of the first line, for messages."""
-    numbers, blocks, lines = GrowingVocabulary(), [np.zeros(0, np.int32)], iter(lines)
+    """Map the words of tokenized lines to ids; see `number_blocks`."""
+    numbers = GrowingVocabulary()
+    blocks = [np.zeros(0, np.int32), *number_blocks(lines, skip_symbols, numbers, first)]
+    return NumberedText(numbers.words, np.concatenate(blocks))
+
+
+def number_blocks(
+    lines: Iterable[str], skip_symbols: bool, numbers: GrowingVocabulary, first: int = 1
+) -> Iterator[NDArray[np.int32]]:
+    """Map the words of tokenized lines to ids, which are added to `numbers`. Yields `<s> words </s>` of the
+    sentences of some lines, concatenated. The word <unk> is the unknown word. DataError for <s> or </s> in a
+    line, unless `skip_symbols` drops them. `first`: number of the first line, for messages."""
+    lines = iter(lines)
     while block := list(islice(lines, LINES)):
         text = "\n".join([*block, ""]).replace("\t", " ").replace("\n", " \n ")
         ids = np.array(list(map(numbers.__getitem__, text.split(" "))), np.int32)
@@ -100,26 +110,29 @@ def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> Nu
             ids = ids[~symbols]
         ends = np.flatnonzero(ids == LINE_END)
         ids[ends] = 2
-        blocks.append(np.insert(ids, np.append(0, ends[:-1] + 1), 1))
+        yield np.insert(ids, np.append(0, ends[:-1] + 1), 1)
         first += len(block)
-    return NumberedText(numbers.words, np.concatenate(blocks))
+
+
+def sentence_positions(ids: Ints) -> Ints:
+    """The position of each token in its sentence, <s> at 0: (N,) -> (N,)"""
+    index = np.arange(len(ids))
+    return index - np.maximum.accumulate(np.where(ids == 1, index, 0))
+
+
+def unigram_counts(raw: Ints) -> NgramCounts:
+    """The counts of single words, from how often each occurs: (V,)"""
+    V = len(raw)
+    words = np.arange(V)
+    return NgramCounts(keys=words, raw=raw, suffix=np.zeros(V, np.int64), begins=words == 1, vocab_size=V)
 
 
 def count_ngrams(text: NumberedText, order: int) -> list[NgramCounts]:
     """Count the n-grams of every length up to `order`; none crosses a sentence boundary."""
     V, N = len(text.words), len(text.ids)
     words = text.ids.astype(np.int64)
-    starts = np.maximum.accumulate(np.where(words == 1, np.arange(N), 0))
-    position = np.arange(N) - starts  # in its sentence, <s> at 0
-    levels = [
-        NgramCounts(
-            keys=np.arange(V),
-            raw=np.bincount(words, minlength=V),
-            suffix=np.zeros(V, np.int64),
-            begins=np.arange(V) == 1,
-            vocab_size=V,
-        )
-    ]
+    position = sentence_positions(words)
+    levels = [unigram_counts(np.bincount(words, minlength=V))]
     node = words  # of the n-gram that ends at each token
     for n in range(2, order + 1):
         ends = np.flatnonzero(position >= n - 1)
@@ -158,15 +171,16 @@ def log10_of(probs: Floats) -> Floats:
 
 
 def finish_model(
-    words: list[str], levels: list[NgramOrder], gammas: list[Floats], rows: list[Ints]
+    words: list[str], levels: list[NgramOrder], gammas: list[Floats], retained: list[NDArray[np.bool_]]
 ) -> NgramModel:
-    """Build the model, with each back-off weight at its context. `rows`: the n-grams to keep of each
-    order."""
+    """Build the model, with each back-off weight at its context. `levels`: all n-grams; their weights are
+    set. `gammas`: weights, not logarithms, of the first contexts of each length, the empty one first;
+    `retained`: see `keep_ngrams`."""
     for level, gamma in zip(levels, gammas[1:], strict=False):
         weight = np.concatenate([gamma, np.zeros(len(level.keys) - len(gamma))])
         with np.errstate(divide="ignore"):
             level.backoff = np.where(weight > 0, np.log10(weight), 0.0)
-    return keep_ngrams(NgramModel(words, levels), rows)
+    return keep_ngrams(NgramModel(words, levels), retained)
 
 
 # ---- statistics --------------------------------------------------------------------------------------------
@@ -393,8 +407,7 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCoun
             np.int64
         )
         raw[singles[:, 0]] += singles[:, 1]
-    words = np.arange(V)
-    levels = [NgramCounts(words, raw, np.zeros(V, np.int64), words == 1, V)]
+    levels = [unigram_counts(raw)]
     for level, n in enumerate(range(2, order + 1)):
         rows = np.concatenate(
             [

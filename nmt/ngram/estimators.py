@@ -5,7 +5,7 @@ import logging
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,16 @@ from nmt.ngram.counting import NgramCounts, count_ngrams, finish_model, log10_of
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
 #
-# All n-grams are held in memory as arrays, about `BYTES` bytes per word and order: a hundred million words at
-# order 5 take 30 GB. For larger text use lmplz, which writes the same files.
+# Counting in memory takes up to BYTES_PER_NGRAM for each word and order; nmt/ngram/disk_counts.py counts on
+# disk. Estimation takes BYTES_TO_ESTIMATE for each different n-gram.
 
 log = logging.getLogger(__name__)
 
+UNK_ID, BOS_ID = 0, 1
+BLOCK = 1 << 18  # n-grams whose probabilities are computed together
+
 BYTES_PER_NGRAM = 60  # of memory, for each word and order
+BYTES_TO_ESTIMATE = 40  # of memory, for each different n-gram, without its counts
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # discounts of lmplz --discount_fallback
 
 
@@ -90,7 +94,7 @@ def kneser_ney_model(vocabulary: list[str], counts: list[NgramCounts], config: K
     """Estimate a model from counts. DataError for too few counts to compute discounts."""
     levels: list[NgramOrder] = []
     gammas: list[Floats] = []
-    rows: list[Ints] = []  # of each order, the n-grams that are not pruned
+    all_retained: list[NDArray[np.bool_]] = []  # of each order, the n-grams that are not pruned
     lower = np.zeros(0)
     for n, here in enumerate(counts, 1):
         adjusted = adjust(here, counts[n] if n < config.order else None)
@@ -100,16 +104,14 @@ def kneser_ney_model(vocabulary: list[str], counts: list[NgramCounts], config: K
             adjusted[~words] = 0
         discounts = discounts_of(adjusted[words], n, config.discount_fallback)
         retained = (here.raw > config.threshold(n)) | (n == 1)
-        probs, gamma, lower = interpolate(
-            here, adjusted, discounts, retained, lower, n, len(vocabulary), config
-        )
+        lower, gamma = interpolate(here, adjusted, discounts, retained, lower, n, len(vocabulary), config)
         gammas.append(gamma)
-        log10 = log10_of(probs)
+        log10 = log10_of(lower)
         if n == 1:
             log10[1] = 0.0  # <s>, as lmplz writes it
         levels.append(NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10))))
-        rows.append(np.flatnonzero(retained))
-    return finish_model(vocabulary, levels, gammas, rows)
+        all_retained.append(retained)
+    return finish_model(vocabulary, levels, gammas, all_retained)
 
 
 def adjust(here: NgramCounts, above: NgramCounts | None) -> Ints:
@@ -151,28 +153,40 @@ def interpolate(
     n: int,
     V: int,
     config: KneserNeyConfig,
-) -> tuple[Floats, Floats, Floats]:
-    """p of each n-gram, (M,), the weight of the lower order after each context, and p of all n-grams,
-    including pruned ones.
+) -> tuple[Floats, Floats]:
+    """p of each n-gram, (M,), pruned ones among them, and the weight of the lower order after each context.
 
     p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is the mass of the discounts and of the
     pruned n-grams.
     """
-    parent = here.parents
-    contexts = int(parent.max(initial=-1)) + 1
-    taken = np.where(retained, discounts[np.minimum(adjusted, 3)], adjusted)
-    total = np.maximum(np.bincount(parent, adjusted, contexts), 1)
-    gamma = np.bincount(parent, taken, contexts) / total
-    if n > 1:
-        below = lower[here.suffix]
-    else:
-        below = (
-            np.where(np.arange(V) == 1, 0.0, 1 / (V - 1))
-            if config.interpolate_unigrams
-            else np.where(np.arange(V) == 0, 1.0, 0.0)
-        )
-    probs = (adjusted - taken) / total[parent] + gamma[parent] * below
-    return probs, gamma, probs
+    contexts = int(here.keys[-1]) // V + 1 if len(here.keys) else 0
+    gamma, probs = np.zeros(contexts), np.empty(len(here.keys))
+    for rows in context_blocks(here.keys, V):
+        keys, counts = here.keys[rows], adjusted[rows]
+        first = int(keys[0]) // V
+        parent = keys // V - first
+        taken = np.where(retained[rows], discounts[np.minimum(counts, 3)], counts)
+        total = np.maximum(np.bincount(parent, counts), 1)
+        gammas = np.bincount(parent, taken) / total
+        if n > 1:
+            below = lower[here.suffix[rows]]
+        elif config.interpolate_unigrams:
+            below = np.where(keys == BOS_ID, 0.0, 1 / (V - 1))
+        else:
+            below = np.where(keys == UNK_ID, 1.0, 0.0)
+        probs[rows] = (counts - taken) / total[parent] + gammas[parent] * below
+        gamma[first : first + len(gammas)] = gammas
+    return probs, gamma
+
+
+def context_blocks(keys: Ints, V: int) -> Iterator[slice]:
+    """Cut n-grams, sorted by key, into blocks of whole contexts, of about BLOCK n-grams each."""
+    start = 0
+    while start < len(keys):
+        last = int(keys[min(start + BLOCK, len(keys)) - 1])
+        stop = int(np.searchsorted(keys, (last // V + 1) * V))
+        yield slice(start, stop)
+        start = stop
 
 
 # ---- smoothing ---------------------------------------------------------------------------------------------
@@ -183,7 +197,6 @@ def interpolate(
 # without <s>). Arrays are of the M n-grams of one length.
 
 NOTHING = 1e-12  # mass below which a context leaves nothing to its lower order
-BOS_ID = 1
 
 
 @dataclass
@@ -226,8 +239,8 @@ def smoothed_model(
         NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10)))
         for here, log10 in zip(counts, estimate.log10, strict=True)
     ]
-    rows = [np.arange(len(here.keys)) for here in counts]
-    return finish_model(vocabulary, levels, estimate.gammas, rows)
+    retained = [np.ones(len(here.keys), bool) for here in counts]
+    return finish_model(vocabulary, levels, estimate.gammas, retained)
 
 
 def counts_of(here: NgramCounts, n: int) -> tuple[Ints, Ints, Floats]:

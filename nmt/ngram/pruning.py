@@ -13,7 +13,7 @@ backing off and do not give p(h) of a text (Chelba et al. 2010), so that p(h) ma
 M n-grams of one length, C n-grams of the length below (contexts). Arrays hold log10, as ARPA files do.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,16 +52,14 @@ def prune_by_entropy(
     if not threshold:
         return model
     suffixes, histories = suffix_nodes(model), history_log10(model, history)
-    retained = [np.arange(len(level.keys)) for level in model.levels]
+    retained = [np.ones(len(level.keys), bool) for level in model.levels]
     needed = np.zeros(len(model.levels[-1].keys), bool)  # n-grams with which longer ones begin
     for n in range(model.order, 1, -1):
         increase = perplexity_increase(model, n, suffixes[n - 1], histories[n - 2])
-        retained[n - 1] = np.flatnonzero(needed | (increase >= threshold))
+        retained[n - 1] = needed | (increase >= threshold)
         needed = np.zeros(len(model.levels[n - 2].keys), bool)
         needed[model.levels[n - 1].keys[retained[n - 1]] // len(model.words)] = True
-    pruned = keep_ngrams(model, retained)
-    set_backoffs(pruned)
-    return pruned
+    return with_backoffs(keep_ngrams(model, retained))
 
 
 def history_log10(model: NgramModel, history: NgramTextScorer | None) -> list[Floats]:
@@ -159,14 +157,15 @@ def check_sums(model: NgramModel, n: int, masses: BackoffMasses) -> None:
         )
 
 
-def set_backoffs(model: NgramModel) -> None:
-    """Set the back-off weights of a model, in place, so that the probabilities after each context sum to 1.
-    A context that leaves nothing to other words keeps its weight."""
-    suffixes = suffix_nodes(model)
-    for n in range(2, model.order + 1):  # those of longer contexts depend on those of shorter ones
-        masses = backoff_masses(model, n, lower_log10(model, n, suffixes[n - 1]))
+def with_backoffs(model: NgramModel) -> NgramModel:
+    """The model with back-off weights such that the probabilities after each context sum to 1. A context that
+    leaves nothing to other words keeps its weight."""
+    suffixes, levels = suffix_nodes(model), [replace(level) for level in model.levels]
+    weighted = NgramModel(model.words, levels)
+    for n in range(2, model.order + 1):  # weights of longer contexts depend on those of shorter ones
+        masses = backoff_masses(weighted, n, lower_log10(weighted, n, suffixes[n - 1]))
         with np.errstate(divide="ignore", invalid="ignore"):
             weights = np.log10(masses.own / masses.lower)
-        context = model.levels[n - 2]
-        context.backoff = np.where(masses.defined, weights, context.backoff)
-    model.levels[-1].backoff = np.zeros(len(model.levels[-1].keys))
+        levels[n - 2].backoff = np.where(masses.defined, weights, levels[n - 2].backoff)
+    levels[-1].backoff = np.zeros(len(levels[-1].keys))
+    return weighted

@@ -1,5 +1,6 @@
 """Language models by their commands, as installed: train, resume, score, perplexity, n-gram estimation."""
 
+import gzip
 import math
 import stat
 from pathlib import Path
@@ -185,9 +186,9 @@ def test_ngram(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -
     assert "--discount-fallback takes 0.5, 1.0, 1.5" in refused(command("nmt-ngram", "-q", input="a b\n"))
     assert "<stdin>" not in refused(command("nmt-ngram", "-q", "-i", tmp_path / "nothing"))
     assert "--prune 0 2 1: expected" in refused(command("nmt-ngram", "-q", "--prune", 0, 2, 1))
-    assert "are allowed (--memory); install KenLM's lmplz" in refused(
-        command("nmt-ngram", "-q", "-i", tiny / "train.fr", "--memory", "0.0001", PATH="/bin")
-    )
+    more = ["-i", tiny / "train.fr", "--order", 3, "--discount_fallback", "--memory", "0.0001"]
+    assert "counting on disk" in command("nmt-ngram", *more, "-o", tmp_path / "disk", PATH="/bin").stderr
+    assert gzip.decompress((tmp_path / "lm.gz").read_bytes()) == (tmp_path / "disk").read_bytes()
     assert not (tmp_path / "nothing").exists()
 
 

@@ -9,7 +9,7 @@ from nmt.ngram import columns
 from nmt.ngram.columns import PADDING, PaddedText, WordLookup
 
 
-def test_numbers_are_formatted_as_by_printf() -> None:
+def test_numbers_are_formatted_and_rounded_as_by_printf() -> None:
     rng = np.random.default_rng(1)
     digits = np.round(-10 * rng.random(2000), 8)
     values = np.concatenate(
@@ -22,6 +22,8 @@ def test_numbers_are_formatted_as_by_printf() -> None:
     texts, starts, lengths = columns.format_numbers(values, "\t")
     for value, row, start, length in zip(values, texts, starts, lengths, strict=True):
         assert row[start : start + length].tobytes().decode() == f"{value:.8g}\t"
+    rounded = np.array([float(f"{value:.8g}") for value in values])
+    assert columns.round_numbers(values).tobytes() == rounded.tobytes()
 
 
 def positions(pieces: list[bytes]) -> tuple[PaddedText, columns.Ints, columns.Ints]:

@@ -11,10 +11,11 @@ import pytest
 from nmt.cli import ngram
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.ngram import counting
+from nmt.ngram import counting, disk_counts
 from nmt.ngram.counting import (
     MINUS_ALL,
     CountSettings,
+    NgramCounts,
     count_ngrams,
     count_text,
     log10_of,
@@ -128,17 +129,23 @@ def job_place(folder: Path, resume: bool = False) -> SharedFolder:
 
 
 def assert_same(path: str, order: int, executor: ExecutorConfig, words: int, resume: bool = False) -> None:
+    folder = Path(path).parent
+    assert_counts(
+        path, *count_text(path, CountSettings(order), executor, job_place(folder, resume), words), order
+    )
+    assert not (folder / "job").exists()
+
+
+def assert_counts(path: str, vocabulary: list[str], counts: list[NgramCounts], order: int) -> None:
+    """They are those of the text, type for type."""
     text = number_text(files.read_lines(path))
     expected = count_ngrams(text, order)
-    folder = Path(path).parent
-    vocabulary, found = count_text(path, CountSettings(order), executor, job_place(folder, resume), words)
-    assert vocabulary == text.words and len(found) == len(expected) == order
-    for one, other in zip(found, expected, strict=True):
+    assert vocabulary == text.words and len(counts) == len(expected) == order
+    for here, there in zip(counts, expected, strict=True):
         for name in ("keys", "raw", "suffix", "begins"):
-            here, there = getattr(one, name), getattr(other, name)
-            assert here.dtype == there.dtype and np.array_equal(here, there), name
-        assert one.vocab_size == other.vocab_size
-    assert not (folder / "job").exists()
+            ours, theirs = getattr(here, name), getattr(there, name)
+            assert ours.dtype == theirs.dtype and np.array_equal(ours, theirs), name
+        assert here.vocab_size == there.vocab_size
 
 
 @pytest.mark.parametrize(("order", "words"), [(1, 20), (2, 1), (4, 50), (3, 10_000)])
@@ -191,6 +198,55 @@ def test_the_command_writes_the_same_model(estimator: str, tmp_path: Path) -> No
     assert ngram.main([*given, "-o", str(tmp_path / "one")]) == 0
     assert ngram.main([*given, "-o", str(tmp_path / "many"), "--work", str(tmp_path / "job")]) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "many").read_bytes()
+
+
+# ---- test counts on disk -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("order", "rows"), [(1, 20), (2, 1), (4, 7), (5, 100), (3, 10_000)])
+def test_runs_on_disk_change_nothing(
+    order: int, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of one line and more, ranges of few n-grams and many."""
+    monkeypatch.setattr(counting, "LINES", 3)
+    path = write_text(tmp_path)
+    (tmp_path / "runs").mkdir()
+    lines = files.read_lines(path)
+    words, counts = disk_counts.count_on_disk(lines, CountSettings(order), tmp_path / "runs", rows)
+    assert_counts(path, words, counts, order)
+
+
+@pytest.mark.parametrize("lines", [["a"], ["a b"] * 30, ["", "a", "", ""], ["<unk>"]])
+def test_odd_texts_on_disk(lines: list[str], tmp_path: Path) -> None:
+    files.write_text(tmp_path / "text", lines)
+    (tmp_path / "runs").mkdir()
+    words, counts = disk_counts.count_on_disk(lines, CountSettings(4), tmp_path / "runs", 3)
+    assert_counts(str(tmp_path / "text"), words, counts, 4)
+
+
+def test_refused_on_disk(tmp_path: Path) -> None:
+    for lines in ([], ["", " "]):
+        with pytest.raises(DataError, match="no words to estimate a language model from"):
+            disk_counts.count_on_disk(lines, CountSettings(3), tmp_path, 3)
+    with pytest.raises(DataError, match="line 2: the text contains </s>"):
+        disk_counts.count_on_disk(["a", "b </s>"], CountSettings(3), tmp_path, 3)
+
+
+@pytest.mark.parametrize("more", [[], ["--prune", "0", "1"], ["--estimator", "katz"]], ids=str)
+def test_the_command_counts_on_disk(more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same file, and nothing else stays."""
+    monkeypatch.setattr(counting, "LINES", 3)
+    monkeypatch.setattr(disk_counts, "LEAST_ROWS", 20)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no lmplz
+    path = write_text(tmp_path)
+    given = ["-i", path, "--order", "3", "--discount-fallback", "-q", *more]
+    assert ngram.main([*given, "-o", str(tmp_path / "one")]) == 0
+    assert ngram.main([*given, "-o", str(tmp_path / "disk"), "--memory", "1e-9"]) == 0
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "disk").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "one", "text"]
+
+
+# ---- test workers ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -177,6 +177,53 @@ def test_a_folder_is_what_was_compiled(tmp_path: Path) -> None:
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
+@pytest.mark.parametrize("more", [[], ["--quantize", "4"], ["--estimator", "katz"]], ids=str)
+def test_a_folder_from_text_is_that_of_the_arpa_file(more: list[str], tmp_path: Path) -> None:
+    """Array by array the same bytes."""
+    text = tmp_path / "text"
+    text.write_text("".join(f"{' '.join(words)}\n" for words in some_model(3)[1]))
+    quantize = more if "--quantize" in more else []
+    given = ["-i", str(text), "--order", "3", "--discount-fallback", "-q"]
+    estimator = [] if quantize else more
+    assert ngram.main([*given, *more, "--compile", "-o", str(tmp_path / "direct")]) == 0
+    assert ngram.main([*given, *estimator, "-o", str(tmp_path / "lm")]) == 0
+    assert ngram.main(["compile", str(tmp_path / "lm"), *quantize, "-q", "-o", str(tmp_path / "trie")]) == 0
+    names = {path.name for path in (tmp_path / "trie").glob("*.npy")}
+    assert names == {path.name for path in (tmp_path / "direct").glob("*.npy")}
+    for name in names:
+        assert (tmp_path / "direct" / name).read_bytes() == (tmp_path / "trie" / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("more", "cause"),
+    [
+        (["--compile"], "--compile writes a folder; name it"),
+        (["--quantize", "8", "-o", "lm"], "--quantize: only for --compile"),
+        (["--compile", "--estimator", "lmplz", "-o", "lm"], "--compile: lmplz writes an ARPA file"),
+    ],
+)
+def test_options_of_compilation_that_are_refused(
+    more: list[str],
+    cause: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_text("a\n")
+    assert ngram.main(["-i", "text", "-q", *more]) == 2
+    assert cause in capsys.readouterr().err
+    assert not (tmp_path / "lm").exists()
+
+
+def test_a_text_without_words_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_text("\n")
+    given = ["-i", str(tmp_path / "text"), "-q", "--compile", "-o", str(tmp_path / "lm")]
+    assert ngram.main(given) == 2
+    assert "no words to estimate" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir() if path.name != "cache"] == ["text"]
+
+
 def test_commands_read_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, text = compiled(tmp_path), tmp_path / "text"
     text.write_text("w1 w2 new\n\nw3 w1\n")

@@ -1,0 +1,166 @@
+"""Counts the n-grams of a text that is larger than memory, by sorted runs on disk.
+
+The text is cut into chunks of whole sentences. For each length, the n-grams of a chunk are counted in memory
+and written as a run, sorted by key. Runs are merged by ranges of keys, and each gets the rows of its n-grams
+among those of the whole text, from which the keys of the next longer n-grams are made. Files are read and
+written from the beginning to the end. The counts are those of `count_ngrams`.
+
+N tokens of a chunk, V words.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.ngram.count_models import Ints
+from nmt.ngram.counting import (
+    CountSettings,
+    GrowingVocabulary,
+    NgramCounts,
+    distinct,
+    no_words,
+    number_blocks,
+    sentence_positions,
+    unigram_counts,
+)  # fmt: skip
+
+BYTES_PER_ROW = 150  # of memory, for a token of a chunk, or an n-gram of a range
+LEAST_ROWS = 100_000  # of a chunk: smaller ones save little memory
+SAMPLES = 8  # keys of each run, by which a range is cut
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The files of a part of the text, each an array: `ids` (N,) of words; and of the n-grams of one length
+    `which` (tokens,), the n-gram in the run that ends at each token that can end one; the run `keys`, `raw`,
+    `suffix` (see NgramCounts); `rows`, of the run's n-grams among those of the whole text."""
+
+    prefix: str  # of the paths
+
+    def path(self, name: str) -> Path:
+        return Path(f"{self.prefix}.{name}")
+
+    def write(self, name: str, values: NDArray[np.generic]) -> None:
+        values.tofile(self.path(name))
+
+    def read(self, name: str, kind: type[np.generic] = np.int64) -> Ints:
+        return np.fromfile(self.path(name), kind).astype(np.int64, copy=False)
+
+    def read_rows(self, name: str, rows: slice) -> Ints:
+        """A part of an array of the run. Mapped files would count as memory of this process."""
+        return np.fromfile(self.path(name), np.int64, rows.stop - rows.start, offset=8 * rows.start)
+
+
+def rows_in(memory: float) -> int:
+    """The number of tokens of a chunk, and of n-grams that are merged together, for `memory` bytes."""
+    return max(LEAST_ROWS, int(memory / BYTES_PER_ROW))
+
+
+def count_on_disk(
+    lines: Iterable[str], settings: CountSettings, folder: Path, rows: int
+) -> tuple[list[str], list[NgramCounts]]:
+    """Count the words of a text and its n-grams of every length, like `number_text` and `count_ngrams`, with
+    the same errors. OSError if the disk is full.
+
+    Writes to an existing, empty folder, about 40 bytes for each token and n-gram. The counts of two words and
+    more are mapped from its files, which must stay as long as the counts are used.
+    """
+    words, chunks = write_chunks(lines, settings.skip_symbols, folder, rows)
+    V, raw = len(words), np.zeros(len(words), np.int64)
+    for chunk in chunks:
+        raw += np.bincount(chunk.read("ids", np.int32), minlength=V)
+    if len(GrowingVocabulary().words) >= V and not raw[0]:
+        raise no_words()
+    levels = [unigram_counts(raw)]
+    for n in range(2, settings.order + 1):
+        for chunk in chunks:
+            write_run(chunk, n, V)
+        levels.append(merge_runs(chunks, folder / f"{n}-grams", levels[-1], rows))
+    return words, levels
+
+
+def write_chunks(
+    lines: Iterable[str], skip_symbols: bool, folder: Path, rows: int
+) -> tuple[list[str], list[Chunk]]:
+    """Cut a text into chunks of `rows` tokens, and write their words as ids. Returns the words by their ids,
+    and the chunks."""
+    numbers, chunks, blocks, size = GrowingVocabulary(), list[Chunk](), list[NDArray[np.int32]](), 0
+
+    def finish_chunk() -> None:
+        chunks.append(Chunk(str(folder / f"chunk-{len(chunks)}")))
+        chunks[-1].write("ids", np.concatenate(blocks))
+        blocks.clear()
+
+    for block in number_blocks(lines, skip_symbols, numbers):
+        blocks.append(block)
+        size += len(block)
+        if size >= rows:
+            finish_chunk()
+            size = 0
+    if blocks:
+        finish_chunk()
+    return numbers.words, chunks
+
+
+def write_run(chunk: Chunk, n: int, V: int) -> None:
+    """Count the n-grams of a chunk and write its run. Reads the rows of its n-grams of n - 1 words."""
+    ids = chunk.read("ids", np.int32)
+    position = sentence_positions(ids)
+    node = ids
+    if n > 2:
+        node = np.full(len(ids), -1, np.int64)
+        node[position >= n - 2] = chunk.read("rows")[chunk.read("which", np.int32)]
+    ends = np.flatnonzero(position >= n - 1)
+    keys, which, raw = distinct(node[ends - 1] * V + ids[ends])
+    suffix = np.empty(len(keys), np.int64)
+    suffix[which] = node[ends]
+    for name, values in (("keys", keys), ("raw", raw), ("suffix", suffix), ("which", which.astype(np.int32))):
+        chunk.write(name, values)
+
+
+def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -> NgramCounts:
+    """Sum the runs of all chunks, about `rows` n-grams at a time, and write each chunk's rows. `path`: the
+    beginning of the names of the files that the counts are mapped from; `below`: the next shorter n-grams."""
+    samples_of_range = SAMPLES * len(chunks)
+    step = max(1, rows // samples_of_range)
+    samples = np.sort(np.concatenate([map_file(chunk.path("keys"))[::step] for chunk in chunks]))
+    bounds = np.unique(samples[samples_of_range::samples_of_range])
+    cuts = []
+    for chunk in chunks:
+        keys = map_file(chunk.path("keys"))
+        cuts.append([0, *np.searchsorted(keys, bounds).tolist(), len(keys)])
+    merged = {name: open(f"{path}.{name}", "wb") for name in ("keys", "raw", "suffix", "begins")}
+    numbers = [open(chunk.path("rows"), "wb") for chunk in chunks]
+    V, first = below.vocab_size, 0
+    for number in range(len(bounds) + 1):
+        parts = [slice(cut[number], cut[number + 1]) for cut in cuts]
+        keys, raw, suffix = (
+            np.concatenate([chunk.read_rows(name, part) for chunk, part in zip(chunks, parts, strict=True)])
+            for name in ("keys", "raw", "suffix")
+        )
+        keys, which, _ = distinct(keys)
+        suffix_of = np.empty(len(keys), np.int64)
+        suffix_of[which] = suffix
+        counts = np.bincount(which, raw, len(keys)).astype(np.int64)
+        arrays = {"keys": keys, "raw": counts, "suffix": suffix_of, "begins": below.begins[keys // V]}
+        for name, values in arrays.items():
+            values.tofile(merged[name])
+        sizes = [part.stop - part.start for part in parts]
+        for stream, part_rows in zip(numbers, np.split(first + which, np.cumsum(sizes)[:-1]), strict=True):
+            part_rows.tofile(stream)
+        first += len(keys)
+    for stream in (*merged.values(), *numbers):
+        stream.close()
+    keys, raw, suffix = (map_file(Path(f"{path}.{name}")) for name in ("keys", "raw", "suffix"))
+    begins = np.fromfile(f"{path}.begins", np.bool_)
+    return NgramCounts(keys=keys, raw=raw, suffix=suffix, begins=begins, vocab_size=V)
+
+
+def map_file(path: Path) -> Ints:
+    """Map a file of whole numbers."""
+    if not path.stat().st_size:  # cannot be mapped
+        return np.zeros(0, np.int64)
+    return np.asarray(np.memmap(path, np.int64, "r"))
