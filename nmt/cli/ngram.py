@@ -15,7 +15,7 @@ from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
-from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_files
+from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_model
 from nmt.ngram.count_models import KenLM, NgramModel
 from nmt.ngram.counting import CountSettings, NgramCounts, count_ngrams, count_text, number_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
@@ -322,7 +322,7 @@ def write_folder(args: argparse.Namespace, model: NgramModel, source: str) -> No
     """Write a model to the existing folder --output. `source`: the file that it was made from."""
     compiled = trie_build.compile_model(model, args.quantize)
     mapped.write_record(Path(args.output), compiled, [str(source)])
-    trie_files.load_trie(args.output, verify=True)  # on this machine it is verified from now on
+    trie_model.load_trie(args.output, verify=True)  # on this machine it is verified from now on
 
 
 def verify_action(argv: Sequence[str]) -> None:
@@ -331,7 +331,7 @@ def verify_action(argv: Sequence[str]) -> None:
     options.start_log("nmt-ngram verify", args)
     if not mapped.is_mapped(args.folder):
         raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile")
-    model = trie_files.load_trie(args.folder, verify=True)
+    model = trie_model.load_trie(args.folder, verify=True)
     log.info("%s: sound, n-grams of order 1 to %d", args.folder, model.trie.order)
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped, numbers
 from nmt.io.numbers import shown
-from nmt.ngram import queries, texts, trie_files
+from nmt.ngram import queries, texts, trie_model
 from nmt.ngram.columns import (
     NUMBER_BYTES,
     NgramRows,
@@ -507,7 +507,7 @@ def load_count_model(path: str | Path) -> CountModel:
     what is not an n-gram model."""
     path = str(path)
     if mapped.is_mapped(path):
-        return TrieScorer(trie_files.load_trie(path))
+        return TrieScorer(trie_model.load_trie(path))
     if not os.path.isfile(path):
         raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")
     if is_arpa(path):

@@ -1,11 +1,13 @@
 """An n-gram model in a trie, which may be mapped from files: the arrays, and the scores of texts."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.io import files, manifest, mapped
 from nmt.lazy import LazyPart
 from nmt.ngram.texts import BOS, EOS, UNK, Floats, Ints, NgramTextScorer
 from nmt.ngram.trie import Trie, Words64
@@ -109,3 +111,24 @@ class TrieScorer(NgramTextScorer):
         scores = np.empty(len(text))
         self.compiled(self.trie, text, first, scores)
         return scores
+
+
+# ---- folders -----------------------------------------------------------------------------------------------
+# A mapped model is a folder of the arrays of a TrieModel (nmt/io/mapped.py).
+
+
+def identity_file(path: str | Path) -> Path:
+    """The file that changes whenever the content of a model does: that of an ARPA or KenLM model itself, the
+    manifest of a folder."""
+    return Path(path) / manifest.FILE if mapped.is_mapped(path) else Path(path)
+
+
+def load_trie(folder: str | Path, verify: bool = False) -> TrieModel:
+    """Map the model of a folder. Checksums and indices are verified once on a machine, or with `verify`.
+    DataError for a folder that is damaged, or has something else."""
+    return mapped.load_record(folder, TrieModel, "nmt-ngram compile", stamp_of(folder), verify)
+
+
+def stamp_of(folder: str | Path) -> Path:
+    """The file in the user's cache that says that a folder has been verified."""
+    return mapped.stamp_file(files.cache_folder(), folder)

@@ -11,7 +11,7 @@ from typing import cast
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
 from nmt.io.numbers import shown
-from nmt.ngram import count_models, trie_build, trie_files
+from nmt.ngram import count_models, trie_build, trie_model
 from nmt.ngram.count_models import KenLM
 from nmt.ngram.trie_model import TrieModel
 from nmt.runs.directory import model_files
@@ -281,7 +281,7 @@ def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     only plain search can use. `cache`: None to parse an ARPA file each time. DataError for a file of another
     kind."""
     if mapped.is_mapped(path):
-        return AutomatonLM(trie_files.load_trie(path))
+        return AutomatonLM(trie_model.load_trie(path))
     if not Path(path).is_file() or not count_models.is_arpa(path):
         return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
 

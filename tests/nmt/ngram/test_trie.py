@@ -10,7 +10,7 @@ import pytest
 from nmt.cli import ngram, perplexity, score
 from nmt.errors import DataError
 from nmt.io import manifest, mapped
-from nmt.ngram import count_models, trie, trie_build, trie_files, trie_model, trie_vocabulary
+from nmt.ngram import count_models, trie, trie_build, trie_model, trie_vocabulary
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.trie_model import TrieScorer
 from nmt.ngram.trie_vocabulary import HashedWords
@@ -167,7 +167,7 @@ def compiled(folder: Path, *more: str) -> Path:
 def test_a_folder_is_what_was_compiled(tmp_path: Path) -> None:
     folder = compiled(tmp_path)
     expected = trie_build.compile_model(count_models.read_arpa(tmp_path / "lm"))
-    model = trie_files.load_trie(folder)
+    model = trie_model.load_trie(folder)
     assert model[:3] == expected[:3]
     for name, array in expected._asdict().items():
         assert np.array_equal(array, getattr(model, name))
@@ -263,11 +263,11 @@ def test_a_verified_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest
         raise DataError("read")
 
     monkeypatch.setattr(manifest, "verify", refuse)
-    trie_files.load_trie(folder)
+    trie_model.load_trie(folder)
     assert ngram.main(["verify", str(folder)]) == 2
     (folder / "records.npy").touch()
     with pytest.raises(DataError, match="read"):
-        trie_files.load_trie(folder)
+        trie_model.load_trie(folder)
 
 
 @pytest.mark.parametrize("name", [trie.WORD, trie.LOG_PROB, trie.BACKOFF, trie.LINK, trie.CHILDREN])
@@ -301,7 +301,7 @@ def test_another_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
         folder, [path.name for path in folder.iterdir() if path.name[0] not in ".m" or "most" in path.name]
     )
     with pytest.raises(DataError, match="holds 'PhraseTable'"):
-        trie_files.load_trie(folder)
+        trie_model.load_trie(folder)
     assert ngram.main(["verify", str(tmp_path)]) == 2
     assert ngram.main(["compile", str(tmp_path / "lm"), "-o", str(folder)]) == 2  # exists
     assert ngram.main(["compile", str(tmp_path / "nothing"), "-o", str(tmp_path / "new")]) == 2
