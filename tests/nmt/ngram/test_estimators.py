@@ -95,6 +95,13 @@ def test_equal_to_the_equations_written_out(order: int) -> None:
         assert ours[gram] == pytest.approx(numbers, abs=1e-9), gram
 
 
+def test_blocks_of_contexts_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = probabilities(estimators.estimate_kneser_ney(some_text(), KneserNeyConfig(3)))
+    for size in (1, 7):
+        monkeypatch.setattr(estimators, "BLOCK", size)
+        assert probabilities(estimators.estimate_kneser_ney(some_text(), KneserNeyConfig(3))) == expected
+
+
 OPTIONS: list[dict[str, object]] = [
     {},
     {"prune": (0, 1)},
