@@ -46,7 +46,7 @@ log = logging.getLogger(__name__)
 ROW_BYTES = 8  # of a number in a bucket
 COPIES = 6  # of a bucket while it is sorted
 
-Report = Callable[[int, int], None]  # called with the words read so far and all words
+Report = Callable[[int, int], None]  # called with the share of the work that is done, in words, and all words
 
 
 @dataclass
@@ -189,6 +189,15 @@ def is_work_folder(folder: Path) -> bool:
 
 
 SURVEY, EXTRACT, COUNT, TOTALS, SCORE = "survey", "extract", "count", "totals", "score"
+WRITE = "write"  # not a task: the command merges the lines of all buckets
+# Start and end of the stages in the time of the whole, measured with 2 million pairs.
+STAGE_TIMES = {
+    EXTRACT: (0.0, 0.25),
+    COUNT: (0.25, 0.37),
+    TOTALS: (0.37, 0.4),
+    SCORE: (0.4, 0.84),
+    WRITE: (0.84, 1.0),
+}
 PLAN, WORDS, SHARED = "plan.json", "words", "shared"  # files that all tasks read
 SAMPLED_PAIRS = 200  # sentence pairs of a shard from which the number of instances per word is estimated
 PART_LINES = 256  # table lines in a part of a file; the merge holds one part of each bucket in memory
@@ -362,16 +371,13 @@ class Extraction:
         """Run all stages and write the tables; returns the number of pairs."""
         self.shards = stages.cut_shards(self.folder, self.names, self.config.block)
         self.survey()
-        done = 0
-        for number in self.stage(EXTRACT, self.shards):
-            done += self.tokens[number]
-            progress(done, self.words.tokens)
+        self.timed_stage(EXTRACT, self.shards, progress)
         buckets = [f"bucket {number + 1} of {self.buckets}" for number in range(self.buckets)]
-        list(self.stage(COUNT, buckets))
+        self.timed_stage(COUNT, buckets, progress)
         lexicon, pairs = self.write_shared_counts()
         for stage in (TOTALS, SCORE):
-            list(self.stage(stage, buckets))
-        write_tables(outputs.table, outputs.reordering, self.merged_lines())
+            self.timed_stage(stage, buckets, progress)
+        write_tables(outputs.table, outputs.reordering, self.merged_lines(pairs, progress))
         if outputs.lexical:
             lexicon.finish()
             write_lexical(outputs.lexical, self.words, lexicon)
@@ -379,6 +385,16 @@ class Extraction:
 
     def stage(self, name: str, what: list[str]) -> Iterator[int]:
         return stages.run_stage(self.executor, name, what)
+
+    def timed_stage(self, name: str, what: list[str], progress: Report) -> None:
+        """Compute all tasks of a stage, and report its part of the work after each."""
+        for number in self.stage(name, what):
+            self.report(progress, name, (number + 1) / len(what))
+
+    def report(self, progress: Report, stage: str, part: float) -> None:
+        """Report that all stages before `stage` are done, and `part` of it (0 to 1)."""
+        start, end = STAGE_TIMES[stage]
+        progress(round(self.words.tokens * (start + part * (end - start))), self.words.tokens)
 
     def survey(self) -> None:
         """Number the words, and decide on the number of buckets."""
@@ -393,7 +409,6 @@ class Extraction:
             f"{len(self.words.target) - 2:,}",
         )
         numbers = [json.loads(stages.read_part(path, 2)) for path in paths]
-        self.tokens = [shard["tokens"] for shard in numbers]
         instances = sum(shard["tokens"] * shard["instances"] / max(1, shard["sampled"]) for shard in numbers)
         stages.ensure_file(
             self.folder / WORDS,
@@ -432,11 +447,14 @@ class Extraction:
         stages.ensure_file(self.folder / SHARED, lambda: [lexicon.keys, lexicon.counts, both])
         return lexicon, totals.pairs
 
-    def merged_lines(self) -> Iterator[tuple[list[str], list[str]]]:
+    def merged_lines(self, pairs: int, progress: Report) -> Iterator[tuple[list[str], list[str]]]:
         """Merge the lines of all buckets, for both tables, in order. Lines of different pairs differ before
         their scores, so that sorted lines are in the order of pairs."""
+        done = 0
         for rows in line_chunks(heapq.merge(*map(self.lines, range(self.buckets)))):
             yield [table for table, _ in rows], [reordering for _, reordering in rows]
+            done += len(rows)
+            self.report(progress, WRITE, done / pairs)
 
     def lines(self, bucket: int) -> Iterator[tuple[str, str]]:
         """Yield the lines of a bucket, reading one part at a time."""
