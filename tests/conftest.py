@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -205,6 +205,21 @@ def command(forks: Forks) -> Command:
         )
 
     return call
+
+
+def refusal(
+    main: Callable[[Sequence[str] | None], int], capsys: pytest.CaptureFixture[str], *words: object
+) -> str:
+    """Run a command in this process that is expected to refuse its arguments; returns its line on stderr."""
+    capsys.readouterr()
+    try:
+        status = main([str(word) for word in words])
+    except SystemExit as stop:
+        assert isinstance(stop.code, int)
+        status = stop.code
+    message = capsys.readouterr().err
+    assert status == 2 and message.count("\n") == 1 and "Traceback" not in message, message
+    return message
 
 
 @pytest.fixture(scope="session")

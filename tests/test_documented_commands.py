@@ -1,7 +1,10 @@
 """Every command that README and the pages of docs/ show runs as it is printed, in the order of the page, in a
-folder that holds only what the page takes for granted: small files of these names."""
+folder that holds only what the page takes for granted: small files of these names. The examples in the
+docstrings of the Python API are true: each is run in a folder of small runs and tables."""
 
+import doctest
 import gzip
+import importlib
 import re
 import shlex
 import shutil
@@ -12,6 +15,8 @@ from types import ModuleType
 import pytest
 
 from nmt.cli import serve
+from nmt.text.pipeline import SideConfig
+from smt_bridge.hybrid.folder import HybridConfig, write_system
 from tests.conftest import Command, write_corpus
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -194,3 +199,26 @@ def test_the_commands_of_a_page_run_in_their_order(page: str, inputs: Path, comm
 def test_no_page_with_commands_is_forgotten() -> None:
     pages = {str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
     assert {page for page in pages if commands(page)} == set(PAGES)
+
+
+# Modules of the public API; each has at least one example. The fixture `examples` says what they work on.
+MODULES = [
+    "nmt.runs.constraints",
+    "nmt.runs.language_model",
+    "nmt.runs.run",
+    "nmt.text.sentences",
+    "nmt.training.train",
+    "smt_bridge.decoder.decoder",
+    "smt_bridge.hybrid.decoder",
+    "smt_bridge.hybrid.side",
+]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_of_a_module(name: str, examples: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    english, french = (SideConfig(language=language) for language in ("en", "fr"))
+    write_system(shutil.copytree(examples / "model", examples / "system"), HybridConfig(english, french))
+    monkeypatch.chdir(examples)
+    found = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert found.attempted and not found.failed

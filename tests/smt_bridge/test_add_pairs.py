@@ -17,7 +17,7 @@ from smt_bridge.cli.train import main
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.train_system import ALIGNMENT, INI, LM, MODELS, REORDERING, SETTINGS, TUNED, add_config, train
-from tests.smt_bridge.cli.refusals import refusal
+from tests.conftest import refusal
 
 OLD, NEW = range(40), range(40, 60)
 

@@ -3,6 +3,7 @@
 import io
 import logging
 import os
+import pickle
 import re
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import messages, options
-from nmt.errors import UserError
+from nmt.errors import DataError, UserError, one_line
 
 # ---- test messages -----------------------------------------------------------------------------------------
 
@@ -143,3 +144,25 @@ def test_a_machine_out_of_threads_is_one_line(
     assert options.run(command, []) == 2
     message = capsys.readouterr().err
     assert message.count("\n") == 1 and "the system starts no more threads" in message
+
+
+def test_a_message_is_one_short_line_without_control_characters() -> None:
+    assert one_line("a\nb\u2028c\r\td  e") == "a b c d  e"
+    assert one_line("\x1b[2Ja\0") == "\\x1b[2Ja\\x00"
+    assert len(one_line("\udc8a" * 10**6)) < 500 and len(one_line("\0 " * 10**6)) < 2000
+    assert len(one_line("x" * 10**6)) < 500 and len(one_line("x y " * 10**6)) < 2000
+
+
+def test_a_long_path_keeps_both_ends() -> None:
+    assert one_line(f"/tmp/{'x' * 5000}/text:3: bad").endswith("x/text:3: bad") and one_line(
+        f"/tmp/{'x' * 5000}/text:3: bad"
+    ).startswith("/tmp/xx")
+
+
+def test_every_error_of_a_user_is_such_a_line_and_crosses_processes() -> None:
+    error = DataError(f"text:1: {'é' * 5000}\n")
+    assert (
+        str(error) == str(pickle.loads(pickle.dumps(error)))
+        and len(str(error)) < 500
+        and "\n" not in str(error)
+    )

@@ -9,8 +9,8 @@ from nmt.compute import device
 from nmt.io import files
 from smt_bridge.build.plan import REFERENCE_FLOPS
 from smt_bridge.cli.build import main, parse_seconds, parser
+from tests.conftest import refusal
 from tests.smt_bridge.build.builds import config, write_plan
-from tests.smt_bridge.cli.refusals import refusal
 
 
 @pytest.mark.parametrize(("text", "found"), [("90m", 5400), ("1h30m", 5400), ("1.5h", 5400), ("300s", 300)])

@@ -18,7 +18,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.hybrid import folder
 from smt_bridge.moses import ini as moses_ini
-from tests.smt_bridge.cli.refusals import refusal
+from tests.conftest import refusal
 from tests.smt_bridge.decoder.models import sentence, write_model
 
 # ---- test decode -------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from smt_bridge.cli.extract import main
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.config import ExtractConfig
-from tests.smt_bridge.cli.refusals import refusal
+from tests.conftest import refusal
 from tests.smt_bridge.extraction.test_tables import Corpus, write
 
 

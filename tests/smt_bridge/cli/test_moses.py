@@ -9,7 +9,7 @@ import pytest
 from smt_bridge.cli import ini
 from smt_bridge.cli.moses import main
 from smt_bridge.moses import ini as moses_ini
-from tests.smt_bridge.cli.refusals import refusal
+from tests.conftest import refusal
 from tests.smt_bridge.moses.systems import INI, write_system
 
 # ---- test ini ----------------------------------------------------------------------------------------------

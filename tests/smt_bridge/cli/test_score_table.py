@@ -21,9 +21,8 @@ from nmt.work.store import lock_job
 from smt_bridge.cli.score_table import main
 from smt_bridge.features import feature_set
 from smt_bridge.features.feature_set import FeatureSet
-from tests.conftest import Command, kill_once_written
+from tests.conftest import Command, kill_once_written, refusal
 from tests.nmt.work import clusters
-from tests.smt_bridge.cli.refusals import refusal
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score, columns_of, in_small_chunks, write_table
 
 TABLE = (

@@ -8,7 +8,7 @@ from smt_bridge import train_system
 from smt_bridge.cli.train import main
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import ExtractConfig
-from tests.smt_bridge.cli.refusals import refusal
+from tests.conftest import refusal
 from tests.smt_bridge.extraction.test_tables import write
 
 

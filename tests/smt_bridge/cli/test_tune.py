@@ -9,8 +9,7 @@ from smt_bridge.cli import tune
 from smt_bridge.decoder import system
 from smt_bridge.moses import ini
 from smt_bridge.moses.ini import read_weights
-from tests.conftest import Command
-from tests.smt_bridge.cli.refusals import refusal
+from tests.conftest import Command, refusal
 from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
 
 
