@@ -165,13 +165,13 @@ def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFil
         histories.save(mixture.contexts)
     dev = score_development_text(args, scorer, histories)
     if histories:
-        mixture.edges = interpolation.edges(dev.evidence, args.bucket_words)
-        buckets = interpolation.bucket_of(dev.evidence, mixture.edges)
+        mixture.edges = interpolation.bucket_edges(dev.evidence, args.bucket_words)
+        buckets = interpolation.bucket_indices(dev.evidence, mixture.edges)
         weights = interpolation.learn_by_bucket(dev.log_probs, buckets, len(mixture.edges) + 1)
-        mixed = interpolation.mixed(dev.log_probs, weights[buckets])
+        mixed = interpolation.mixture_log_probs(dev.log_probs, weights[buckets])
     else:
         weights = interpolation.learn(dev.log_probs).weights[None]
-        mixed = interpolation.mixed(dev.log_probs, weights[0])
+        mixed = interpolation.mixture_log_probs(dev.log_probs, weights[0])
     mixture.weights = weights.tolist()
     for column, member in enumerate(members):
         shown = " ".join(f"{weight:.4f}" for weight in weights[:, column])

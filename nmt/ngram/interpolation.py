@@ -1,11 +1,10 @@
-"""Combined models: linear interpolation, p = Σ_i λ_i p_i, with weights by EM (Jelinek and Mercer 1980); and a
-network completed by a count model, which scores the words that it does not know.
+"""Linear interpolation of models, p = Σ_i λ_i p_i, with weights by EM (Jelinek and Mercer 1980).
 
 N words of a text, M models, B buckets of contexts.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, numbers
-from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel
+from nmt.ngram.count_models import BOS, Floats, Ints
 
 ROUNDS = 1000
 GAIN = 1e-9  # of log-likelihood a word: EM stops below it
@@ -22,14 +21,14 @@ NEVER = -1e9  # log λ of a model without weight
 
 
 @dataclass
-class Learned:
+class LearnedWeights:
     """Interpolation weights, and the text's log p before each round of EM and after the last."""
 
     weights: Floats  # (M,)
     log_probs: list[float]
 
 
-def learn(log_probs: Floats, rounds: int = ROUNDS) -> Learned:
+def learn(log_probs: Floats, rounds: int = ROUNDS) -> LearnedWeights:
     """Weights that maximize the probability of a text, from the natural log p of each word by each model, (N,
     M); -inf if a model gives a word no probability. The likelihood never decreases from round to round."""
     weights = uniform(log_probs.shape[1])
@@ -41,7 +40,7 @@ def learn(log_probs: Floats, rounds: int = ROUNDS) -> Learned:
         totals.append(total)
         if totals[-1] - totals[-2] < GAIN * len(log_probs):
             break
-    return Learned(weights, totals)
+    return LearnedWeights(weights, totals)
 
 
 def uniform(models: int) -> Floats:
@@ -51,18 +50,18 @@ def uniform(models: int) -> Floats:
 
 def posteriors(log_probs: Floats, weights: Floats) -> tuple[Floats, float]:
     """p(model | word), (N, M), and log p of the text."""
-    joint = log_probs + log_of(weights)
-    whole = total_of(joint)
+    joint = log_probs + log_weights(weights)
+    whole = row_log_sums(joint)
     shares: Floats = np.exp(joint - whole[:, None])
     return shares, float(whole.sum())
 
 
-def mixed(log_probs: Floats, weights: Floats) -> Floats:
+def mixture_log_probs(log_probs: Floats, weights: Floats) -> Floats:
     """log Σ_i λ_i p_i of each word: log p (N, M), weights (M,) or (N, M) -> (N,)"""
-    return total_of(log_probs + log_of(weights))
+    return row_log_sums(log_probs + log_weights(weights))
 
 
-def total_of(joint: Floats) -> Floats:
+def row_log_sums(joint: Floats) -> Floats:
     """log Σ exp of each row: (N, M) -> (N,); about NEVER or less for rows without probability."""
     highest = np.maximum(joint.max(1, initial=NEVER), NEVER)
     total: Floats = (
@@ -71,7 +70,7 @@ def total_of(joint: Floats) -> Floats:
     return total
 
 
-def log_of(weights: Floats) -> Floats:
+def log_weights(weights: Floats) -> Floats:
     """log λ, NEVER for 0."""
     return np.log(weights, where=weights > 0, out=np.full_like(weights, NEVER))
 
@@ -87,7 +86,7 @@ def learn_by_bucket(log_probs: Floats, buckets: Ints, count: int) -> Floats:
     return np.stack([learn(row).weights if len(row) else whole for row in rows])
 
 
-def edges(evidence: Ints, least: int) -> list[int]:
+def bucket_edges(evidence: Ints, least: int) -> list[int]:
     """Boundaries of buckets of contexts by evidence: values of `evidence` (N,) at which a new bucket begins,
     so that each bucket has at least `least` words ("walls of bricks", Jelinek and Mercer 1980)."""
     values, counts = np.unique(evidence, return_counts=True)
@@ -103,9 +102,9 @@ def edges(evidence: Ints, least: int) -> list[int]:
     return starts
 
 
-def bucket_of(evidence: Ints, cuts: list[int]) -> NDArray[np.int64]:
+def bucket_indices(evidence: Ints, edges: list[int]) -> NDArray[np.int64]:
     """The bucket of each context, from 0: (N,) -> (N,)"""
-    return np.searchsorted(np.array(cuts, np.int64), evidence, side="right").astype(np.int64)
+    return np.searchsorted(np.array(edges, np.int64), evidence, side="right").astype(np.int64)
 
 
 # ---- counts of contexts ------------------------------------------------------------------------------------
@@ -133,9 +132,9 @@ class Histories:
     def evidence(self, text: Sequence[str]) -> Ints:
         """Evidence for the context of each word and of the end of the text: (words + 1,). It grows with the
         length of the longest counted context, then with log2 of its count."""
-        return np.array([self.of_context(context) for context in contexts(text, self.words)], np.int64)
+        return np.array([self.context_evidence(context) for context in contexts(text, self.words)], np.int64)
 
-    def of_context(self, context: Sequence[str]) -> int:
+    def context_evidence(self, context: Sequence[str]) -> int:
         """Evidence for one context: the length of its longest counted suffix, and log2 of the count of this
         suffix."""
         for at in range(len(context)):
@@ -170,87 +169,3 @@ def contexts(text: Sequence[str], words: int) -> Iterator[list[str]]:
     whole = [BOS, *text]
     for end in range(1, len(whole) + 1):
         yield whole[max(0, end - words) : end]
-
-
-# ---- unknown words of a network ----------------------------------------------------------------------------
-# A short-list network and a count model as one model of all words (after Schwenk 2007), whose probabilities
-# sum to one.
-#
-# A word of the short-list has the network's p(w | h). The network's p(UNK | h) is shared among all other
-# words in the proportions of the count model:
-#     p(w | h) = p_net(UNK | h) p_count(w | h) / (1 - Σ p_count(v | h) over the short-list's v)
-
-LEAST = 1e-12  # minimum mass outside the short-list, which is 0 if the list has all words
-
-
-class UnknownShares:
-    """Distributes p(UNK) over the words outside the short-list. Probabilities are those of a count model."""
-
-    def __init__(self, model: NgramModel, shortlist: Collection[str]) -> None:
-        """`shortlist`: the words that the network knows, apart from the end of a sentence, which it always
-        knows."""
-        self.model = model
-        self.inside = np.array(
-            [word == EOS or (word in shortlist and word not in (BOS, UNK)) for word in model.words]
-        )
-        self.masses = masses(model, self.inside)
-        self.shortlist = shortlist
-
-    def logs(self, texts: Sequence[Sequence[str]]) -> list[Floats]:
-        """For each word of each text natural log(p_count(w | h) / mass outside the short-list), and 0 for
-        words of the short-list; the end of the text is included."""
-        if not texts:
-            return []
-        model, shortlist = self.model, self.shortlist
-        flat, first, starts = model.flatten(texts)
-        flags = (flag for text in texts for flag in (False, *(word not in shortlist for word in text), False))
-        outside = np.fromiter(flags, bool, len(flat))
-        nodes = model.nodes(flat, first)
-        mass = np.full(len(flat), self.masses[0][0])
-        for n in range(1, model.order):  # the longest context in the model decides
-            context = np.concatenate([[-1], nodes[n - 1][:-1]])
-            context[first == np.arange(len(flat))] = -1
-            mass = np.where(context >= 0, self.masses[n][context], mass)
-        share = np.where(outside, model.flat_scores(flat, first) - np.log(np.maximum(1 - mass, LEAST)), 0.0)
-        return [part[1:] for part in np.split(share, starts[1:])]
-
-
-def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
-    """Σ p(v | context) over the words marked `inside` (V,): for the empty context (1,), then for each node of
-    levels 1 to order - 1.
-
-    Σ_v p(v | h) = Σ p(hv) over the n-grams in the model + back-off(h) (Σ_v p(v | h') - Σ p(v | h') of the
-    same words)
-    """
-    V = len(model.words)
-    levels = [np.array([(10.0 ** model.levels[0].log10[inside]).sum()])]
-    for n in range(1, model.order):
-        contexts, longer = model.levels[n - 1], model.levels[n]
-        grams = model.grams(n + 1)
-        words = inside[grams[:, -1]]
-        parents = longer.keys[words] // V
-        here = np.bincount(parents, 10.0 ** longer.log10[words], len(contexts.keys))
-        shorter = np.exp(last_scores(model, grams[words][:, 1:]))
-        below = np.bincount(parents, shorter, len(contexts.keys))
-        levels.append(here + 10.0**contexts.backoff * (suffix_masses(model, levels, model.grams(n)) - below))
-    return levels
-
-
-def last_scores(model: NgramModel, grams: Ints) -> Floats:
-    """Natural log p of the last word of each row given the others: (M, k) -> (M,)"""
-    M, k = grams.shape
-    return model.flat_scores(grams.reshape(-1), np.repeat(np.arange(M) * k, k))[k - 1 :: k]
-
-
-def suffix_masses(model: NgramModel, levels: Sequence[Floats], contexts: Ints) -> Floats:
-    """Mass after each context without its first word, shortened further if the model lacks that context: (M,
-    n) -> (M,)"""
-    M, n = contexts.shape
-    mass = np.full(M, levels[0][0])
-    if n == 1:
-        return mass
-    nodes = model.nodes(contexts[:, 1:].reshape(-1), np.repeat(np.arange(M) * (n - 1), n - 1))
-    for size in range(1, n):
-        node = nodes[size - 1][n - 2 :: n - 1]
-        mass = np.where(node >= 0, levels[size][node], mass)
-    return mass

@@ -300,7 +300,7 @@ class MixtureScorer(LineScorer):
         for units, scored in self.score_by_model(lines):
             weights = self.weights[self.buckets(units)] if self.histories else self.weights[0]
             log_probs, in_vocabulary = join_scores(scored)
-            mixed = interpolation.mixed(log_probs, weights)
+            mixed = interpolation.mixture_log_probs(log_probs, weights)
             scores.append(LineScores(units=units, log_probs=mixed.tolist(), in_vocabulary=in_vocabulary))
         return scores
 
@@ -339,7 +339,7 @@ class MixtureScorer(LineScorer):
     def buckets(self, units: Sequence[str]) -> Ints:
         """Index of the bucket of the context of each unit and of the end of the line: (units + 1,)"""
         assert self.histories is not None
-        return interpolation.bucket_of(self.histories.evidence(units), self.edges)
+        return interpolation.bucket_indices(self.histories.evidence(units), self.edges)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from nmt.errors import ConfigError
 from nmt.io.files import check_lines
 from nmt.lm.base import Carried, choose_scorer
 from nmt.ngram import count_models
-from nmt.ngram.interpolation import UnknownShares
+from nmt.ngram.unknown_shares import UnknownShares
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedLM
 from nmt.runs.language_model import LineScorer, LineScores
@@ -121,7 +121,7 @@ def sample_lines(
     if boundaries is not None:
         raise ConfigError(f"--boundaries: tokens of {run.config.type} models are single units")
     if not isinstance(model, StepModel):
-        raise ConfigError(f"{run.directory}: {run.config.type} models cannot be sampled, they have no `step`")
+        raise ConfigError(f"{run.directory}: cannot draw lines from {run.config.type} models")
     config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)
     drawn = sample(model, [range(max_length)] * count, config)
     text = run.text.for_text(tokenized=True)

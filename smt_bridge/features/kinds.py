@@ -15,7 +15,7 @@ from nmt.errors import ConfigError
 from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.base import choose_scorer
 from nmt.ngram import count_models
-from nmt.ngram.interpolation import UnknownShares
+from nmt.ngram.unknown_shares import UnknownShares
 from nmt.runs import alignment, checkpoint, language_model
 from nmt.runs.alignment import SavedAligned
 from nmt.runs.checkpoint import SavedLM, SavedRun

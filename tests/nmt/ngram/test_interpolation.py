@@ -1,32 +1,23 @@
 """EM for the weights of linear interpolation: planted weights, a likelihood that never decreases, naive
 sums."""
 
-import random
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from nmt.errors import DataError
-from nmt.lm.cslm import CSLM, CSLMConfig
-from nmt.ngram import estimators
-from nmt.ngram.count_models import Floats, NgramModel
-from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig
+from nmt.ngram.count_models import Floats
 from nmt.ngram.interpolation import (
     CONTEXT_STEP,
     Histories,
-    UnknownShares,
-    bucket_of,
-    edges,
+    bucket_edges,
+    bucket_indices,
     learn,
     learn_by_bucket,
-    masses,
-    mixed,
+    mixture_log_probs,
     uniform,
 )
-from nmt.scoring import word_scores
-from nmt.text.vocab import BOS, EOS, Vocab
 
 # ---- test interpolation ------------------------------------------------------------------------------------
 
@@ -53,16 +44,20 @@ def test_planted_weights_are_found_and_the_likelihood_never_decreases() -> None:
 
 def test_no_other_weights_are_better() -> None:
     log_probs = drawn(PLANTED, 500)
-    best = mixed(log_probs, learn(log_probs).weights).sum()
+    best = mixture_log_probs(log_probs, learn(log_probs).weights).sum()
     rng = np.random.default_rng(1)
-    assert all(mixed(log_probs, other).sum() <= best + 1e-3 for other in rng.dirichlet(np.ones(3), 200))
+    assert all(
+        mixture_log_probs(log_probs, other).sum() <= best + 1e-3 for other in rng.dirichlet(np.ones(3), 200)
+    )
 
 
 def test_a_mixture_is_the_sum_and_words_may_have_no_probability() -> None:
     log_probs = np.log(np.array([[0.5, 0.1], [0.2, 1e-300]]))
     log_probs[1, 1] = -np.inf
-    assert mixed(log_probs, np.array([0.25, 0.75])) == pytest.approx(np.log([0.2, 0.05]))
-    assert mixed(log_probs, np.array([[0.25, 0.75], [1.0, 0.0]])) == pytest.approx(np.log([0.2, 0.2]))
+    assert mixture_log_probs(log_probs, np.array([0.25, 0.75])) == pytest.approx(np.log([0.2, 0.05]))
+    assert mixture_log_probs(log_probs, np.array([[0.25, 0.75], [1.0, 0.0]])) == pytest.approx(
+        np.log([0.2, 0.2])
+    )
     assert learn(log_probs).weights == pytest.approx([1, 0], abs=1e-6)
     assert uniform(4).tolist() == [0.25] * 4
 
@@ -76,17 +71,17 @@ def test_weights_by_bucket_are_those_of_its_words() -> None:
         learn(second).weights
     )
     assert found[1] == pytest.approx(learn(np.concatenate([first, second])).weights)
-    whole = mixed(np.concatenate([first, second]), found[1]).sum()
-    assert mixed(np.concatenate([first, second]), found[buckets]).sum() > whole + 100
+    whole = mixture_log_probs(np.concatenate([first, second]), found[1]).sum()
+    assert mixture_log_probs(np.concatenate([first, second]), found[buckets]).sum() > whole + 100
 
 
 def test_walls_of_bricks() -> None:
     evidence = np.array([0] * 5 + [3] * 2 + [4] * 9 + [7] * 1 + [9] * 3 + [10])
-    cuts = edges(evidence, 5)
+    cuts = bucket_edges(evidence, 5)
     assert cuts == [3, 7]
-    assert np.bincount(bucket_of(evidence, cuts)).tolist() == [5, 11, 5]
-    assert edges(evidence, 100) == [] and bucket_of(evidence, []).max() == 0
-    assert bucket_of(np.array([2, 3, 99]), cuts).tolist() == [0, 1, 2]
+    assert np.bincount(bucket_indices(evidence, cuts)).tolist() == [5, 11, 5]
+    assert bucket_edges(evidence, 100) == [] and bucket_indices(evidence, []).max() == 0
+    assert bucket_indices(np.array([2, 3, 99]), cuts).tolist() == [0, 1, 2]
 
 
 # ---- test histories ----------------------------------------------------------------------------------------
@@ -112,57 +107,3 @@ def test_the_file(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("#version: 1 histories words=2\nx\tb\n")
     with pytest.raises(DataError, match="other: not a file of context counts"):
         Histories.load(tmp_path / "other")
-
-
-# ---- test backoff ------------------------------------------------------------------------------------------
-# A short-list network and a count model together: one distribution over all words.
-
-
-def some_model(order: int, prune: tuple[int, ...] = (0,)) -> tuple[NgramModel, list[list[str]]]:
-    rng = random.Random(2)
-    text = [[f"w{int(rng.paretovariate(0.9)) % 20}" for _ in range(rng.randrange(0, 9))] for _ in range(200)]
-    return estimators.estimate_kneser_ney(
-        text, KneserNeyConfig(order, prune, discount_fallback=FALLBACK_DISCOUNTS)
-    ), text
-
-
-@pytest.mark.parametrize("order, prune", [(1, (0,)), (2, (0,)), (4, (0,)), (3, (0, 1, 2))])
-def test_masses_are_sums_over_words(order: int, prune: tuple[int, ...]) -> None:
-    model, _ = some_model(order, prune)
-    inside = np.array([word in ("</s>", "w1", "w2", "w7") for word in model.words])
-    for n, found in enumerate(masses(model, inside)):
-        contexts = model.grams(n).tolist() if n else [[]]
-        for context, mass in list(zip(contexts, found, strict=True))[:200]:
-            texts = [
-                [*(model.words[word] for word in context), model.words[word]]
-                for word in np.flatnonzero(inside)
-            ]
-            assert mass == pytest.approx(
-                sum(np.exp(scores[-1]) for scores in model.scores(texts, whole=False)), abs=1e-9
-            )
-
-
-def test_probabilities_of_all_words_sum_to_one() -> None:
-    model, text = some_model(3)
-    vocab = Vocab.count(text, 6)
-    torch.manual_seed(1)
-    network = CSLM(CSLMConfig(order=3, embedding=4, layers=[5], init_scale=1.0), len(vocab)).double().eval()
-    shares = UnknownShares(model, vocab.ids)
-    words = [*(word for word in model.words if word not in ("<s>", "</s>")), "never-seen"]
-    for before in ([], ["w1"], ["w1", "w19"], ["never-seen", "w2"], ["w19", "w19"]):
-        total = float(np.exp(word_scores(network, [((), vocab.encode(before))])[0][-1]))  # of the end symbol
-        total += float(
-            np.exp(word_scores(network, [((), [*vocab.encode(before), BOS])])[0][len(before)])
-        )  # training makes that 0
-        for word in words[:-1]:  # <unk> stands for all that are in neither
-            line = [*before, word]
-            scores, share = word_scores(network, [((), vocab.encode(line))])[0], shares.logs([line])[0]
-            assert len(scores) == len(share) == len(line) + 1
-            total += float(np.exp(scores[len(before)] + share[len(before)]))
-            assert (share[len(before)] == 0) == (word in vocab.ids)
-        assert total == pytest.approx(1, abs=1e-9)
-    assert (
-        shares.logs([["never-seen"]])[0].tolist() == shares.logs([["<unk>"]])[0].tolist()
-        and shares.logs([]) == []
-        and EOS == 1
-    )
