@@ -22,8 +22,8 @@ from nmt.serve.engine import (
 from smt_bridge.decoder import feature_lines, system, translation
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.feature_descriptions import describe_scores
 from smt_bridge.decoder.sentence import Sentence
-from smt_bridge.decoder.system import feature_names
 from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
 from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
@@ -222,7 +222,7 @@ def describe_features(decoder: Decoder) -> tuple[FeatureInfo, ...]:
     """Describe the values of `LineHypothesis.features`."""
     return tuple(
         FeatureInfo(feature.name, feature.what, tuple(feature.scores), tuple(feature.weights))
-        for feature in feature_names(decoder.system)
+        for feature in describe_scores(decoder.system)
     )
 
 

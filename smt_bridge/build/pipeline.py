@@ -19,14 +19,15 @@ from nmt.io.progress import Progress, duration
 from nmt.work import store
 from nmt.work.store import Step, Store, run_steps
 from smt_bridge import train_system
-from smt_bridge.build import corpus, evaluation, plan, report, training
+from smt_bridge.build import corpus, evaluation, plan, report, training, tuning
 from smt_bridge.build.budget import SHORTENED_STEPS, BuildClock, shorten_late
 from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts, sides
-from smt_bridge.build.evaluation import HYBRID, OUTPUTS, PHRASE_BASED
+from smt_bridge.build.evaluation import OUTPUTS
 from smt_bridge.build.networks import ORDER
 from smt_bridge.build.plan import Plan
 from smt_bridge.build.training import BASE, DEV, MODEL, NETWORKS
+from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
 from smt_bridge.hybrid import folder as hybrid
 from smt_bridge.hybrid.folder import SIDES, HybridConfig, truecase_file
 from smt_bridge.moses import ini as moses_ini
@@ -65,13 +66,13 @@ def package(build: Build) -> None:
     glossary = GLOSSARY if build.config.glossary else ""
     hybrid.write_system(
         folder,
-        HybridConfig(source, target, INI, glossary, search=evaluation.search_settings(build.plan.tuning)),
+        HybridConfig(source, target, INI, glossary, search=tuning.search_settings(build.plan.tuning)),
     )
 
 
 def write_ini(build: Build, chosen: str) -> None:
     """Write the tuned ini of system `chosen` into the hybrid folder, with paths relative to that folder."""
-    ini = moses_ini.read(str(evaluation.ini_path(build, chosen)))
+    ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
     for feature in ini.features:
         if "path" in feature.options:
             path = feature.options["path"].removeprefix("../").removeprefix(f"{MODEL}/")
@@ -145,9 +146,9 @@ STEPS = (
     Step("alignment", training.ALIGNMENT, training.align, (training.ALIGNMENT, training.DEV_ALIGNMENT)),
     Step("model", f"{MODEL}/moses.ini", training.train, (f"{MODEL}/*",)),
     Step("filter", f"{DEV}/{BASE}", training.filter_to_dev, (f"{DEV}/*.gz", f"{DEV}/{BASE}")),
-    Step("tune", f"{DEV}/{PHRASE_BASED}.ini", evaluation.tune_phrase_based, (f"{DEV}/{PHRASE_BASED}.*",)),
+    Step("tune", f"{DEV}/{PHRASE_BASED}.ini", tuning.tune_phrase_based, (f"{DEV}/{PHRASE_BASED}.*",)),
     Step("networks", training.DONE, training.train_all, (f"{NETWORKS}/**/*",)),
-    Step("tune-hybrid", f"{DEV}/{HYBRID}.ini", evaluation.tune_hybrid, (f"{DEV}/{HYBRID}.*",)),
+    Step("tune-hybrid", f"{DEV}/{HYBRID}.ini", tuning.tune_hybrid, (f"{DEV}/{HYBRID}.*",)),
     Step("evaluate", evaluation.FILE, evaluation.evaluate, (evaluation.FILE, f"{DEV}/{OUTPUTS}/*")),
     Step("package", f"../{hybrid.FILE}", package),  # the system has a manifest of its own
 )

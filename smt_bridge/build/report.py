@@ -21,7 +21,7 @@ from nmt.io import files
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import load_tensors
-from smt_bridge.build import budget, evaluation
+from smt_bridge.build import budget, evaluation, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS, Evaluation
@@ -311,7 +311,7 @@ def plan_notes(build: Build) -> Iterator[str]:
 def about_build(build: Build) -> dict[str, str]:
     """Further rows under the title: languages, search, date."""
     source, target = sides(build.config)
-    search = evaluation.search_settings(build.plan.tuning)
+    search = tuning.search_settings(build.plan.tuning)
     beam = (
         f"; the attention model alone: beam {evaluation.BEAM.beam_size}"
         if build.plan.has("attention")
@@ -327,7 +327,7 @@ def about_build(build: Build) -> dict[str, str]:
 def tuning_warnings(build: Build) -> list[str]:
     """Warnings of the tunings, one sentence each."""
     systems = evaluation.tuned_systems(build)
-    warnings = [(name, evaluation.read_result(build, name).warning) for name in systems]
+    warnings = [(name, tuning.read_result(build, name).warning) for name in systems]
     return [f"The {name} system: {warning}." for name, warning in warnings if warning]
 
 
@@ -352,11 +352,7 @@ def size_facts(build: Build) -> dict[str, int]:
     counts: dict[str, int] = json.loads(BuildTexts(build.work).path(COUNTS).read_text(encoding="utf-8"))
     plan = build.plan
     more = {"monolingual lines": plan.sizes.monolingual_lines} if plan.sizes.monolingual_lines else {}
-    return (
-        counts
-        | more
-        | {"lines used for tuning": evaluation.read_result(build, evaluation.PHRASE_BASED).lines}
-    )
+    return counts | more | {"lines used for tuning": tuning.read_result(build, tuning.PHRASE_BASED).lines}
 
 
 def step_facts(build: Build) -> list[StepFacts]:
@@ -376,7 +372,7 @@ def network_facts(build: Build, plan: NetworkPlan) -> NetworkFacts:
 
 def feature_facts(build: Build, chosen: str) -> list[FeatureFacts]:
     """Weights of the system's features."""
-    ini = moses_ini.read(str(evaluation.ini_path(build, chosen)))
+    ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
     return [
         FeatureFacts(feature.name, ini.weights[feature.name], FEATURE_KINDS.get(feature.kind, ""))
         for feature in ini.features

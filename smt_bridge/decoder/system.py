@@ -28,8 +28,6 @@ from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini, Weights, find_table
 
-# ---- system ------------------------------------------------------------------------------------------------
-
 
 @dataclass
 class PhraseBasedSystem:
@@ -289,61 +287,3 @@ def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
         return trie_build.compile_model(count_models.read_arpa(path))
 
     return AutomatonLM(cache.keep([path], make, TrieModel) if cache else make())
-
-
-# ---- feature names -----------------------------------------------------------------------------------------
-# Descriptions of features and their scores for reports and pages.
-
-
-FEATURE_KINDS = {
-    "PhraseDictionaryMemory": "phrase table", REORDERING: "lexical reordering",
-    **dict.fromkeys(LANGUAGE_MODELS, "count language model"), "NeuralTranslation": "attention model",
-    "NNJM": "joint model (NNJM)", "CSLM": "neural language model (CSLM)", "Distortion": "distance of jumps",
-    "WordPenalty": "words, negative", "PhrasePenalty": "phrases", "UnknownWordPenalty": "unknown words",
-}  # fmt: skip
-TABLE_SCORES = (
-    "log p of the source phrase", "of its words, one by one",
-    "log p of the target phrase", "of its words, one by one",
-)  # fmt: skip
-ORIENTATIONS = [
-    f"{kind}, {side}" for side in ("from the last phrase", "to the next phrase")
-    for kind in ("monotone", "swap", "discontinuous")
-]  # fmt: skip
-LM_SCORES = ("log p", "unknown words")
-
-
-@dataclass(frozen=True)
-class FeatureName:
-    """A feature whose values n-best lists print, with descriptions."""
-
-    name: str  # such as LM0
-    what: str  # such as "count language model"; may be empty
-    scores: list[str]  # a description of each score; empty for a single score, or if there are none
-    weights: list[float]
-
-
-def feature_names(system: PhraseBasedSystem) -> list[FeatureName]:
-    """Describe the features of a system, in the order of its n-best lists."""
-    kinds = {feature.name: feature.kind for feature in system.ini.features}
-    rows = []
-    for name, columns in system.printed.items():
-        scores = score_names(kinds[name], len(system.weights[name]))
-        rows.append(
-            FeatureName(
-                name,
-                FEATURE_KINDS.get(kinds[name], ""),
-                [scores[column] for column in columns] if scores and len(columns) > 1 else [],
-                [system.weights[name][column] for column in columns],
-            )
-        )
-    return rows
-
-
-def score_names(kind: str, count: int) -> list[str]:
-    """Descriptions of the `count` scores of a feature of kind `kind`; empty if there are none. Table columns
-    beyond those of Moses are numbered."""
-    if kind == "PhraseDictionaryMemory" and count >= len(TABLE_SCORES):
-        return [*TABLE_SCORES, *(f"column {number}" for number in range(len(TABLE_SCORES) + 1, count + 1))]
-    if kind == REORDERING and count == len(ORIENTATIONS):
-        return ORIENTATIONS
-    return list(LM_SCORES) if kind in LANGUAGE_MODELS and count == len(LM_SCORES) else []

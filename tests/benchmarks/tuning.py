@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from smt_bridge.build import evaluation
+from smt_bridge.build import tuning
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.plan import read_plan
@@ -39,7 +39,7 @@ class Study:
         work = Path(args.system) / "build"
         self.build = Build(BuildConfig("", "", "", "", args.system), read_plan(work / "plan.json"))
         source, target = (BuildTexts(work).lines(f"dev.{side}") for side in ("source", "target"))
-        tuned = set(evaluation.sample_lines([str(number) for number in range(len(source))], args.lines))
+        tuned = set(tuning.sample_lines([str(number) for number in range(len(source))], args.lines))
         parts = [
             [at for at in range(len(source)) if (str(at) in tuned) == wanted] for wanted in (True, False)
         ]
@@ -52,7 +52,7 @@ class Study:
         self.first: dict[str, list[PhraseTranslation]] = {}  # of the weights that all start with
 
     def load(self, n_best: int = 0) -> Decoder:
-        return evaluation.load_decoder(self.build, self.build.work / DEV / "hybrid.start.ini", n_best)
+        return tuning.load_decoder(self.build, self.build.work / DEV / "hybrid.start.ini", n_best)
 
     def decode(self, weights: Weights) -> Generator[PhraseTranslation]:
         yield from decode(self.decoder, weights, self.sources, self.args.workers, "dev")

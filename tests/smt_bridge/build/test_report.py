@@ -13,7 +13,7 @@ from nmt.analysis.curves import LearningCurve
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.io import files
 from nmt.metrics import corpus_bleu
-from smt_bridge.build import budget, evaluation
+from smt_bridge.build import budget, evaluation, tuning
 from smt_bridge.build.report import (
     SIGNATURE,
     Facts,
@@ -174,7 +174,7 @@ def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest
     build = decodable(tmp_path, 8)
     for name in ("source", "target"):
         (build.work / "corpus" / f"truecase.{name}").write_text("the (1/1)\n")
-    evaluation.tune_phrase_based(build)
+    tuning.tune_phrase_based(build)
     evaluation.evaluate(build)
     files.write_text(build.work / budget.FILE, ['{"corpus": 1.2, "tune": 2}'])
     made, found = gather_facts(build), evaluation.read_evaluation(build)

@@ -8,9 +8,7 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.decoder import system
-from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.cache import Cache
-from smt_bridge.decoder.system import feature_names, score_names
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tuning import pool
 from tests.smt_bridge.decoder.models import (
@@ -92,27 +90,6 @@ def test_scores_that_the_ini_does_not_count(tmp_path: Path) -> None:
     for cache in (False, store):
         with pytest.raises(DataError, match="num-features=5"):
             system.load(str(folder), cache)
-
-
-# ---- test feature names ------------------------------------------------------------------------------------
-# The features of a system in words.
-
-
-MODEL = Path(__file__).resolve().parents[2] / "models" / "phrase-based"
-
-
-def test_each_printed_score_has_its_weight() -> None:
-    system = systems.load(str(MODEL), False)
-    rows = feature_names(system)
-    assert {one.name: len(one.weights) for one in rows} == system.sizes
-    assert all(one.what for one in rows)
-    assert all(len(one.scores) in (0, len(one.weights)) for one in rows)
-
-
-def test_columns_beyond_those_of_moses_are_numbered() -> None:
-    assert score_names("PhraseDictionaryMemory", 6)[4:] == ["column 5", "column 6"]
-    assert score_names("PhraseDictionaryMemory", 2) == [] and len(score_names("LexicalReordering", 6)) == 6
-    assert score_names("LexicalReordering", 3) == [] and score_names("Mine", 2) == []
 
 
 # ---- test feature lines ------------------------------------------------------------------------------------

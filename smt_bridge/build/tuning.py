@@ -1,0 +1,166 @@
+"""Tune the weights of the systems of a build, as smt-tune does: of the phrase-based system, and of the system
+with networks."""
+
+import hashlib
+import json
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nmt.compute import device
+from nmt.io import files, locks, manifest
+from smt_bridge.build.config import Build
+from smt_bridge.build.corpus import BuildTexts
+from smt_bridge.build.networks import FEATURES, START
+from smt_bridge.build.plan import TuningPlan
+from smt_bridge.build.training import BASE, DEV, NETWORKS
+from smt_bridge.decoder import system as systems
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.hybrid.folder import Value
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import Ini
+from smt_bridge.tuning import loop
+from smt_bridge.tuning import pool as pools
+from smt_bridge.tuning.loop import Tuning, decode, starting_weights, whole_weights
+from smt_bridge.tuning.registry import TUNERS, TuneConfig
+
+log = logging.getLogger(__name__)
+
+PHRASE_BASED, HYBRID = "phrase-based", "hybrid"
+STACK = 100
+
+
+@dataclass
+class TuningResult:
+    """Results of a finished tuning, as they are stored in NAME.json."""
+
+    bleu: float  # of the best decoding, 0 to 1
+    iterations: list[float]  # BLEU of each, 0 to 1
+    lines: int  # of the development set
+    names: list[str]  # of the D weights, such as LM0_0
+    warning: str = ""  # not empty if the tuning gained nothing
+
+
+def search_settings(plan: TuningPlan) -> dict[str, Value]:
+    """Search settings of tuning and decoding."""
+    return {"stack": STACK, "neural_beam": plan.neural_beam}
+
+
+def tune_phrase_based(build: Build) -> None:
+    """Tune the system without networks."""
+    start = moses_ini.read(str(build.work / DEV / BASE))
+    tune(build, PHRASE_BASED, start, build.plan.tuning.lines)
+
+
+def tune_hybrid(build: Build) -> None:
+    """Tune the system with all networks, starting from the weights of the phrase-based system."""
+    ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
+    for network in build.plan.networks:
+        line = FEATURES[network.name].format(path=f"../{NETWORKS}/{network.name}")
+        ini = moses_ini.add_feature(ini, line, [START])
+    tune(build, HYBRID, ini, build.plan.tuning.lines_of_hybrid)
+
+
+def ini_path(build: Build, name: str) -> Path:
+    """Path of the tuned ini of a system, PHRASE_BASED or HYBRID."""
+    return build.work / DEV / f"{name}.ini"
+
+
+def read_result(build: Build, name: str) -> TuningResult:
+    """Read the result of a system's tuning."""
+    return TuningResult(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
+
+
+def tune(build: Build, name: str, start: Ini, lines: int) -> None:
+    """Tune system `name` on `lines` lines of the development set, and write its ini with the tuned weights
+    and its result. `start`: the ini to tune, with paths relative to DEV. Logs a warning if nothing is
+    gained."""
+    plan = build.plan.tuning
+    moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
+    with locks.locked(tuning_folder(build, name), "smt-build"):
+        decoder = load_decoder(build, build.work / DEV / f"{name}.start.ini", plan.n_best)
+        source, target = (
+            sample_lines(BuildTexts(build.work).lines(f"dev.{side}"), lines) for side in ("source", "target")
+        )
+        tuning = open_tuning(build, name, decoder, source, target)
+        reason = loop.run(
+            tuning,
+            starting_weights(decoder, tuning.names),
+            lambda weights: report_progress(
+                build, tuning, decode(decoder, weights, source, build.config.workers, "dev.source")
+            ),
+            loop.make_references([target]),
+        )
+    best = tuning.iterations[tuning.best()]
+    log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
+    if warning := tuning.gain_warning():
+        log.warning("%s: %s", name, warning)
+    bleus = [iteration.bleu for iteration in tuning.iterations]
+    result = TuningResult(best.bleu, bleus, len(source), tuning.names, warning)
+    files.write_text(build.work / DEV / f"{name}.json", [json.dumps(asdict(result))])
+    header = f"# BLEU {100 * result.bleu:.2f} on {result.lines} lines of the development set"
+    ini = moses_ini.set_weights(start, whole_weights(decoder.system, tuning.names, best.weights))
+    moses_ini.write(ini_path(build, name), ini, header)  # last: it marks the step as finished
+
+
+def report_progress(
+    build: Build, tuning: Tuning, translations: Generator[PhraseTranslation]
+) -> Generator[PhraseTranslation]:
+    """Yield the translations of an iteration, and report the completed share of the tuning to the build."""
+    with closing(translations):
+        for number, translation in enumerate(translations, 1):
+            yield translation
+            done = len(tuning.iterations) + number / tuning.sentences
+            build.share = min(1.0, done / tuning.config.iterations)
+
+
+def sample_lines(lines: Sequence[str], count: int) -> list[str]:
+    """Select `count` lines, spaced evenly over a text; all if it has fewer."""
+    count = min(count, len(lines))
+    return [lines[number * len(lines) // count] for number in range(count)]
+
+
+def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
+    """Load the decoder of an ini of the build. `n_best`: length of its lists of distinct texts; 0 for the
+    best translation only. Sets up torch if the ini has networks."""
+    system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
+    if system.feature_lines:
+        device.set_up_device("cpu", 1, "mkl")
+    config = DecoderConfig(
+        stack=STACK, neural_beam=build.plan.tuning.neural_beam, nbest=n_best, distinct=n_best > 0
+    )
+    return Decoder(system, config)
+
+
+def open_tuning(build: Build, name: str, decoder: Decoder, source: list[str], target: list[str]) -> Tuning:
+    """Create or resume the tuning of system `name` in its folder. `source`, `target`: the lines to tune on.
+    ConfigError if the folder belongs to other lines or settings."""
+    plan = build.plan.tuning
+    tuning = make_tuning(build, name, pools.column_names(decoder.system.sizes), len(source))
+    settings = {
+        "model": manifest.digest(decoder.system.ini.path),
+        "texts": hashlib.sha256("\n".join(source + target).encode()).hexdigest(),
+        "n_best": plan.n_best,
+        **search_settings(plan),
+    }
+    loop.open_folder(tuning.folder, settings, tuning.config, tuning.tuner)
+    return tuning
+
+
+def make_tuning(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
+    """Create the tuning of system `name`, without its finished iterations. `names`: of the D weights."""
+    plan, seed = build.plan.tuning, build.config.seed
+    config = TuneConfig(method=plan.method, iterations=plan.iterations, seed=seed)
+    if name == HYBRID:
+        config = TuneConfig(method=plan.hybrid_method, iterations=plan.hybrid_iterations, seed=seed)
+    folder, method = tuning_folder(build, name), TUNERS[config.method]()
+    return Tuning(folder, names, sentences, config, method, build.config.workers)
+
+
+def tuning_folder(build: Build, name: str) -> Path:
+    """Folder in which a system is tuned."""
+    return build.work / DEV / f"{name}.tuning"
