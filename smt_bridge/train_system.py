@@ -1,12 +1,12 @@
-"""Trains a phrase-based model from parallel text in steps. When training is resumed, finished steps are
+"""Train a phrase-based model from parallel text in steps. When training is resumed, finished steps are
 skipped.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
 
-The texts and the models of word alignment are kept, so that sentence pairs can be added: these are aligned
-with the kept models, and the tables of a new folder are made from all texts and alignments.
+The folder also holds the texts and the models of word alignment, so that sentence pairs can be added later:
+these models align the new pairs, and a new folder gets tables of all texts and alignments.
 
-If the table is pruned, unpruned tables exist between two steps.
+If the table is pruned, unpruned tables exist in between.
 
 Every result is written atomically, and `train.json` records the settings and texts, so that training can be
 resumed after it was killed. The paths in moses.ini are relative.
@@ -56,7 +56,7 @@ TUNED = "moses.tuned.ini"
 LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
 SETTINGS = "train.json"
-FORECAST = 30.0  # seconds of alignment from which its speed says something about the other steps
+FORECAST = 30.0  # an alignment of fewer seconds is too short to predict the other steps
 # Job folders of the steps that several workers compute.
 ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
 RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
@@ -153,8 +153,8 @@ def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> T
 
 @contextmanager
 def log_time(step: Step[SystemTraining], steps: Steps, cost: TrainingCost | None) -> Iterator[None]:
-    """Log how long a step took, and after the alignment of a large text how long the others will take at the
-    speed that it had."""
+    """Log how long a step took. After the alignment of a large text, also log how long the other steps will
+    take, judged by the speed of the alignment."""
     start_time = time.monotonic()
     yield
     seconds = time.monotonic() - start_time
@@ -190,10 +190,10 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
 
 
 def align(training: SystemTraining) -> None:
-    """Keep the texts, and write the symmetrized alignment, or check and copy the user's."""
+    """Store the texts, and write the symmetrized alignment, or check and copy the user's."""
     config, path = training.config, training.path(ALIGNMENT)
     for name, text in zip(TEXTS, (config.source, config.target), strict=True):
-        files.write_text(training.path(name), chain(kept_lines(config, name), files.read_lines(text)))
+        files.write_text(training.path(name), chain(base_lines(config, name), files.read_lines(text)))
     if config.alignment:
         files.check_parallel(config.source, config.alignment)
         lines: Iterable[str] = map(pharaoh.format_links, pharaoh.read(config.alignment))
@@ -215,15 +215,16 @@ def align(training: SystemTraining) -> None:
             directions = alignment.align_both_directions(*texts, config.method, models)
         del texts
         lines = symmetrize(*directions, config.symmetrization).lines()
-    files.write_text(path, chain(kept_lines(config, ALIGNMENT), lines))
+    files.write_text(path, chain(base_lines(config, ALIGNMENT), lines))
 
 
 @contextmanager
 def new_models(training: SystemTraining) -> Iterator[Path]:
-    """Yield an empty folder, which becomes that of the kept models unless it stays empty."""
+    """Yield an empty folder for the models of word alignment. At the end it is renamed to MODELS, or removed
+    if it is still empty."""
     part, folder = training.path(f"{MODELS}.part"), training.path(MODELS)
     try:
-        shutil.rmtree(folder, ignore_errors=True)  # of a step that was killed before its last file
+        shutil.rmtree(folder, ignore_errors=True)  # left by a step that was killed
         part.mkdir()
         yield part
         part.rename(folder) if any(part.iterdir()) else part.rmdir()
@@ -290,8 +291,8 @@ def estimate(training: SystemTraining) -> None:
 
 
 def write_inis(training: SystemTraining) -> None:
-    """Write moses.ini. With added pairs, first the tuned one of the model that they are added to, if there is
-    one: its weights, and the new tables and language model."""
+    """Write moses.ini. If pairs are added to a tuned model, first write TUNED, with the weights of that model
+    and the paths of the new tables and language model."""
     tuned = Path(training.config.add) / TUNED
     if training.config.add and tuned.is_file():
         old = moses_ini.read(str(tuned))
@@ -344,8 +345,8 @@ PRUNED_STEPS: Steps = (STEPS[0], Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, 
 def add_config(
     model: str, source: str, target: str, alignment: str = "", memory: float = ExtractConfig.memory
 ) -> TrainConfig:
-    """The configuration that adds pairs to a trained model: with its settings. ConfigError for a folder that
-    smt-train did not make or finish; DataError if it is damaged."""
+    """Make the configuration for adding pairs to a trained model, with that model's settings. ConfigError for
+    a folder that smt-train did not make or finish; DataError if it is damaged."""
     settings = read_base(Path(model))
     config = TrainConfig(source, target, alignment, add=model, extract=ExtractConfig(memory=memory))
     extract, prune = (cast(dict[str, object], settings.get(name)) for name in ("extract", "prune"))
@@ -367,7 +368,7 @@ def read_base(folder: Path) -> dict[str, object]:
     if settings is None:
         raise ConfigError(f"{folder}: was not made by smt-train; --add needs the folder of a trained model")
     if not (folder / INI).exists():
-        raise ConfigError(f"{folder}: its training has not ended; start it again, then add to it")
+        raise ConfigError(f"{folder}: its training is not finished; run smt-train again, then add pairs")
     for name in (*TEXTS, ALIGNMENT):
         if not (folder / name).exists():
             raise DataError(f"{folder / name}: missing; was it trained by another version? Train it again")
@@ -375,14 +376,15 @@ def read_base(folder: Path) -> dict[str, object]:
 
 
 def check_added(config: TrainConfig) -> None:
-    """Errors of `read_base`; ConfigError if nothing aligns the new pairs; DataError for damaged models, for
-    words that tables cannot hold, points outside of sentences, and unequal numbers of lines."""
+    """Check that the pairs can be added. ConfigError if there is neither an alignment nor a model that can
+    align them; DataError for damaged models, words that tables cannot hold, links outside their sentences,
+    and unequal numbers of lines. Also the errors of `read_base`."""
     folder = Path(config.add)
     recorded = read_base(folder)
     if not config.alignment and not (folder / MODELS).is_dir():
         reason = "its alignment was given" if recorded["alignment"] else f"of method {config.method}"
         raise ConfigError(
-            f"{folder}: has no model that aligns new pairs ({reason}); give their points with --alignment"
+            f"{folder}: has no model that aligns new pairs ({reason}); give their alignment with --alignment"
         )
     for name in () if config.alignment else alignment.DIRECTIONS:
         kept_model.load(folder / MODELS / name)
@@ -390,13 +392,14 @@ def check_added(config: TrainConfig) -> None:
     corpus.count_words(((*row, "")[:3] for row in files.parallel(*paths)), (*paths, ""))
 
 
-def kept_lines(config: TrainConfig, name: str) -> Iterable[str]:
-    """The lines of a text or alignment of the model that pairs are added to; none without one."""
+def base_lines(config: TrainConfig, name: str) -> Iterable[str]:
+    """The lines of a text or alignment of the model to which pairs are added; none if no pairs are added."""
     return files.read_lines(Path(config.add) / name) if config.add else ()
 
 
 def align_added(training: SystemTraining) -> Iterator[str]:
-    """Align the new pairs with the kept models, and copy these. DataError if they are damaged."""
+    """Align the new pairs with the models of the old folder, and copy these models. Returns the lines of the
+    alignment. DataError for damaged models."""
     config = training.config
     texts = alignment.split_sides(files.parallel(config.source, config.target))
     directions = kept_model.align_both_directions(Path(config.add) / MODELS, *texts)
@@ -406,6 +409,6 @@ def align_added(training: SystemTraining) -> Iterator[str]:
 
 
 def copy_models(training: SystemTraining) -> None:
-    """Copy the models of word alignment of the model that pairs are added to."""
+    """Copy the word alignment models of the model to which pairs are added."""
     with new_models(training) as models:
         shutil.copytree(Path(training.config.add) / MODELS, models, dirs_exist_ok=True)

@@ -144,8 +144,8 @@ def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 
 
 def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
-    """DataError for files that are missing or empty. `thorough` also reads all text once, to report bad text,
-    files of unequal length, and lines that already have a tag."""
+    """DataError for files that are missing, empty, or not regular files. `thorough` also reads all text once,
+    to report bad text, files of unequal length, and lines that already have a tag."""
     tags = corpus_tags(corpora)
     for corpus in corpora:
         for path in (corpus.source, corpus.target):

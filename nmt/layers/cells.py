@@ -1,9 +1,10 @@
 """Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014, the
 LSTM, plain and with layer normalization, and the simple layer of Elman (1990).
 
-Letters as in the paper; E input size, H hidden units, C context size, B sentences, N tokens of all sentences,
-R rows. Each layer has two forms of the same equations: `unroll`, a custom autograd function whose weight
-gradients are one matrix product after the loop, and `step`, one word for search.
+Letters as in Cho et al. 2014; E input size, H hidden units, C context size, B sentences, N tokens of all
+sentences, R rows. Each layer has two forms of the same equations: `unroll` or `unroll_state`, all steps of a
+batch, and `step`, one word for search. The unrolled GRU, LSTM and Elman layer are custom autograd functions,
+whose weight gradients are one matrix product after the loop.
 """
 
 from collections.abc import Sequence
@@ -71,7 +72,8 @@ class Cell(nn.Module):
         raise NotImplementedError
 
     def unroll_state(self, inputs: Tensor, sizes: list[int], start: Tensor) -> tuple[Tensor, Tensor]:
-        """Run `unroll` and also return the final state of the rows that reach the last step, (R, S)."""
+        """Compute all steps like `unroll`, without a context; also returns the final state of the rows that
+        reach the last step, (R, S)."""
         states = self.unroll(inputs, sizes, start)
         return states, states[-sizes[-1] :]
 
@@ -242,8 +244,8 @@ class GRU(Cell):
         return apply(_GRUFunction, x, start, gates, self.recurrent, sizes)
 
     def unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
-        """Do as `unroll`, given projected inputs `x` (N, 3H), with any placement of the reset gate, by plain
-        autograd: slower, for comparison with the published supplement."""
+        """Compute the same as `unroll`, given projected inputs `x` (N, 3H), with any placement of the reset
+        gate, by plain autograd: slower, for comparison with the published supplement."""
         states, h, end = [], start, 0
         for rows in sizes:
             part = None if context is None else context[end : end + rows]
@@ -340,7 +342,8 @@ class _LSTMFunction(torch.autograd.Function):
 
 class LSTM(Cell):
     """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. A state is
-    [h; c], (R, 2H); the context, if any, enters all four gates."""
+    [h; c], (R, 2H); the context, if any, enters all four gates. There is always a
+    bias: `bias` is ignored."""
 
     bias: nn.Parameter
 
@@ -350,7 +353,7 @@ class LSTM(Cell):
         self.inputs = nn.Parameter(torch.empty(4 * hidden, inputs))
         self.recurrent = nn.Parameter(torch.empty(4 * hidden, hidden))
         self.context = nn.Parameter(torch.empty(4 * hidden, context)) if context else None
-        self.bias = nn.Parameter(torch.zeros(4 * hidden))  # always: the forget gate needs its 1
+        self.bias = nn.Parameter(torch.zeros(4 * hidden))  # the forget gate needs its 1
 
     def after_initialize(self) -> None:
         """Restore the forget bias, which `initialize` set to 0."""
@@ -445,7 +448,7 @@ class NormalizedLSTM(Cell):
         i, f, o, g = norm(W x) + norm(U h) + b, with gains
         c' = σ(f) c + σ(i) tanh(g);  h' = σ(o) tanh(norm(c'))
 
-    A state is [h; c], (R, 2H). It reads no context.
+    A state is [h; c], (R, 2H). It reads no context, and has `unroll_state` but not `unroll`.
     """
 
     bias: nn.Parameter

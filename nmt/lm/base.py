@@ -43,7 +43,7 @@ class LMConfig(OutputSettings):
     init_scale: float = number(
         0.01,
         above=0,
-        help="width of uniform and normal; the paper's CSLM is U(±0.01), recurrent models want 0.1",
+        help="width of uniform and normal; the paper's CSLM is U(±0.01), for recurrent models use 0.1",
     )
 
     def check(self) -> None:

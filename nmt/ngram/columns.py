@@ -57,8 +57,8 @@ def round_numbers(values: Floats) -> Floats:
 
 
 def format_numbers(values: Floats, end: str) -> tuple[Bytes, Ints, Ints]:
-    """Format numbers as `%.8g`, with `end` after each: (R,) -> (R, NUMBER_BYTES), each row a text; the index
-    at which it begins, (R,), and its length, (R,)."""
+    """Format numbers as `%.8g`, each followed by `end`, an ASCII character: (R,) -> (R, NUMBER_BYTES), each
+    row a text; the index at which it begins, (R,), and its length, `end` included, (R,)."""
     rounded, decimals, usual = EightDigits.of(values)
     whole, fraction = np.divmod(rounded.astype(np.int64) * POWERS[12 - decimals].astype(np.int64), 10**12)
     high, low = np.divmod(fraction, 10**8)
@@ -244,7 +244,7 @@ def hash_words(columns: list[tuple[Ints | slice, Words64]], count: int) -> Words
 class NgramRows(NamedTuple):
     """The n-grams of some lines of a section."""
 
-    log10: Floats  # (R,)
+    log10: Floats  # (R,) log10 p
     grams: Ints  # (R, n) word ids
     backoff: Floats  # (R,) log10; 0 where a line has none
 

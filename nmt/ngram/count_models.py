@@ -1,6 +1,6 @@
-"""Count-based n-gram models: back-off models in arrays, read from and written to ARPA files, KenLM's binary
-files, read by the package kenlm, and mapped tries (nmt/ngram/trie.py). Arrays hold log10 as ARPA files do;
-scores are natural logarithms.
+"""Count-based n-gram models: back-off models in arrays, which ARPA files are read into and written from;
+KenLM's binary files, through the package kenlm; and mapped tries (nmt/ngram/trie.py). Arrays hold log10 as
+ARPA files do; scores are natural logarithms.
 
 An n-gram is a node of order n: its parent is the node of its first n - 1 words, its key parent * V + last
 word. The keys of an order are sorted, so that one searchsorted per order finds the nodes of a whole text:
@@ -462,7 +462,7 @@ def blank_fields(line: str, n: int) -> list[str]:
     return [parts[0], " ".join(parts[1 : n + 1]), *parts[n + 1 :]] if parts else []
 
 
-# ---- files of either format --------------------------------------------------------------------------------
+# ---- files of any format -----------------------------------------------------------------------------------
 
 KENLM = b"mmap lm "  # every binary file of KenLM begins with it
 
@@ -481,11 +481,12 @@ class KenLM:
         return word in self.model
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        """Natural log p of each word of each text; see NgramModel."""
+        """Natural log p of each word of each text. `whole`: texts are sentences, which begin with <s>, and
+        their ends are scored too."""
         return [self.text_scores(words, whole) for words in texts]
 
     def text_scores(self, words: Sequence[str], whole: bool) -> Floats:
-        """Natural log p of each word of a text."""
+        """Natural log p of each word of a text. `whole`: as in `scores`."""
         state, after = self.kenlm.State(), self.kenlm.State()
         if whole:
             self.model.BeginSentenceWrite(state)

@@ -164,8 +164,8 @@ def read_numbers(records: Words64, bits: Ints, size: int) -> Ints:
 
 
 def pack_numbers(columns: list[tuple[Ints, int, int]], rows: int, width: int) -> Words64:
-    """Pack fields, each given by its values (rows,), first bit and size, into records of `width` bits. The
-    records fill whole words of 64 bits; the rest of the last one is 0."""
+    """Pack fields into records of `width` bits, one after the other. A field is its values (rows,), its first
+    bit in the record, and its size in bits. Returns words of 64 bits; unused bits of the last word are 0."""
     packed = np.zeros(-(-rows * width // 64) + 1, np.uint64)
     starts = np.arange(rows) * width
     for values, offset, size in columns:

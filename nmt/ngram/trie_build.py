@@ -90,7 +90,12 @@ def find_links(model: NgramModel) -> Links:
 
 
 def child(model: NgramModel, first: Ints, shorter: Ints, context: Ints, word: Ints) -> Ints:
-    """The node of each context + word, or of its longest end that has a node: (M,), (M,) -> (M,)"""
+    """Find the node of each context followed by its word or, if the model lacks that n-gram, the node of its
+    longest suffix in the model: nodes of contexts (M,), word ids (M,) -> (M,)
+
+    Nodes are numbered across all orders; 0 is the empty context. `first`: the first node of each order;
+    `shorter`: for each node of the orders so far, the node of the n-gram without its first word.
+    """
     V, children = len(model.words), np.full(len(word), -1, np.int64)
     context = context.copy()
     while (open_ := np.flatnonzero(children < 0)).size:

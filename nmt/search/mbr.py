@@ -135,7 +135,8 @@ class Evidence:
 
 
 def evidence(lists: Iterable[Sequence[tuple[str, float]]]) -> Evidence:
-    """Collect lists of texts with scores; the probabilities of equal texts add up."""
+    """Collect the n-best lists of one sentence, each of texts with scores, higher for better texts. Equal
+    texts become one, whose probabilities `Evidence.posterior` adds up."""
     lists = list(lists)
     best: dict[str, float] = {}
     for entries in lists:

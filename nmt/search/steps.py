@@ -108,6 +108,8 @@ class Shortlisted(Generic[State]):
         return self.start_with(sources, [frozenset()] * len(sources))
 
     def start_with(self, sources: Sequence[Ids], words: Sequence[Set[int]]) -> ShortlistState[State]:
+        """Start with short-lists that include `words`: for each sentence, the ids that its translation may
+        need."""
         sets = [self.shortlist(source) | more for source, more in zip(sources, words, strict=True)]
         ids = sorted(set().union(*sets))
         column_of = {token: column for column, token in enumerate(ids)}

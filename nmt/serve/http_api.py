@@ -129,7 +129,8 @@ class BadRequest(UserError):
 
 
 class Fields:
-    """The fields of a request. Each method reads one of them; BadRequest for a wrong value."""
+    """The fields of a request. Each method reads one of them; BadRequest for a wrong value. A field that is
+    null counts as missing."""
 
     def __init__(self, values: Mapping[str, object], lenient: bool = False) -> None:
         """`lenient`: a number may be a string, as in a form."""

@@ -245,7 +245,8 @@ def translation_json(line: str, translation: TranslatedLine) -> dict[str, object
 
 
 def hypothesis_json(hypothesis: LineHypothesis) -> dict[str, object]:
-    """Encode a hypothesis without the fields that the engine left empty."""
+    """Encode a hypothesis as a JSON object. Fields that the engine left empty are omitted, except
+    `alignment`; numbers that are not finite become null."""
     answer: dict[str, object] = {
         "text": hypothesis.text,
         "words": hypothesis.words,

@@ -38,7 +38,9 @@ from nmt.serve.engine import (
 from nmt.text.vocab import EOS, UNK
 
 # ---- the search for many lines -----------------------------------------------------------------------------
-# At each step every hypothesis is checked for the units that the terms of its line require.
+
+# Required units are those of the terms that a translation has to contain. Each step looks for them in every
+# hypothesis, so their number times the beam size is limited.
 MAX_REQUIRED = 1000  # limit of required units times the beam size
 MIN_REQUIRED = 20  # units that a line may require with any beam size
 
@@ -57,7 +59,7 @@ class LinePart:
     reading: Source
     constraints: Sequence[AnyConstraint]
     sentence: int | None = None  # its number in the search, while it is being searched
-    candidates: list[FinishedHypothesis] | None = None  # set once searched; empty for a part without words
+    candidates: list[FinishedHypothesis] | None = None  # set after its search; empty for a part without words
 
 
 @dataclass
@@ -72,7 +74,7 @@ class LineTask:
         return all(part.candidates is not None for part in self.parts)
 
     @property
-    def searched(self) -> list[LinePart]:
+    def in_search(self) -> list[LinePart]:
         """The parts that are being searched."""
         return [part for part in self.parts if part.sentence is not None]
 
@@ -89,7 +91,7 @@ class LineTask:
     @property
     def required(self) -> int:
         """The number of units required in the parts being searched or, if there are none, in the next."""
-        parts = self.searched or self.waiting[:1]
+        parts = self.in_search or self.waiting[:1]
         return sum(constraint.units for part in parts for constraint in part.constraints)
 
     @property
@@ -132,7 +134,7 @@ class RunSession:
         part, to whose length the encoded sources of all are padded."""
         width = longest = 0
         for task in self.tasks.values():
-            for part in task.searched:
+            for part in task.in_search:
                 width, longest = width + self.width(task.options), max(longest, len(part.reading))
         return width, longest
 
@@ -164,12 +166,12 @@ class RunSession:
     def fill(self) -> None:
         """Start the search of waiting parts while there is room, one part of each line in turn."""
         waiting = [(key, task) for key, task in self.tasks.items() if task.waiting]
-        turns = deque(sorted(waiting, key=lambda pair: bool(pair[1].searched)))
+        turns = deque(sorted(waiting, key=lambda pair: bool(pair[1].in_search)))
         units, (searched, longest) = 0, self.searched_size()
         while turns:
             key, task = turns.popleft()
             width = self.width(task.options)
-            room = self.search.has_room(width) if task.searched else self.search.may_start(width)
+            room = self.search.has_room(width) if task.in_search else self.search.may_start(width)
             size = len(task.waiting[0].reading)
             searched, longest = searched + width, max(longest, size)
             if not room or (self.search.busy and searched * longest > MAX_ATTENDED):
@@ -184,8 +186,8 @@ class RunSession:
     def line_constraints(
         self, run: TorchRun, line: str, options: TranslateOptions
     ) -> Sequence[AnyConstraint]:
-        """Return the constraints on the translation of a line, empty if the request has none. `run`: for the
-        kind of text of the request. DataError if one of them cannot be met."""
+        """Return the constraints on the translation of a line, empty if the request has none. `run`: reads
+        the kind of text that the request has, raw or tokenized. DataError if one of them cannot be met."""
         maker = options.prepared
         if not isinstance(maker, ConstraintMaker) or maker.member is not run.members[0]:
             maker = constraint_maker(run, options)
@@ -230,7 +232,7 @@ class RunSession:
         return (yield from finish_task(self.run.for_text(task.options.tokenized), task))
 
     def cancel(self, key: Hashable) -> None:
-        for part in self.tasks.pop(key).searched:
+        for part in self.tasks.pop(key).in_search:
             assert part.sentence is not None
             del self.owner[part.sentence]
             self.search.cancel(part.sentence)
@@ -253,7 +255,7 @@ def constraint_maker(run: TorchRun, options: TranslateOptions) -> ConstraintMake
 
 def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, TranslatedLine]:
     """Build the translation of a line whose search is over, and return it. Yields None after each small step
-    of the work. `run`: for the kind of text of the request."""
+    of the work. `run`: reads the kind of text that the request has."""
     options = task.options
     parts = [part for part in task.parts if part.candidates]
     if not parts:

@@ -31,7 +31,7 @@ from nmt.training.prepare import RATES, LearningSide, ParallelData, lock_cache, 
 log = logging.getLogger(__name__)
 
 
-# ---- aligned -----------------------------------------------------------------------------------------------
+# ---- aligned models ----------------------------------------------------------------------------------------
 # What the training of an aligned model reads: parallel text with its word alignment.
 
 
@@ -56,8 +56,8 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
         path = getattr(config, key)
         if bool(path) != bool(pair[0]):
             raise ConfigError(
-                f"data.{key} is missing: the word alignment of {pair[0]} and {pair[1]}, as smt-align writes "
-                "it"
+                f"data.{key} is missing: give the word alignment of {pair[0]} and {pair[1]}, a file of "
+                "smt-align"
                 if pair[0]
                 else f"data.{key}: given without the text that it aligns"
             )
@@ -149,7 +149,7 @@ def make_aligned_dev(data: ParallelData, within: str) -> list[AlignedPair] | Non
     return pairs
 
 
-# ---- guided ------------------------------------------------------------------------------------------------
+# ---- guided alignment --------------------------------------------------------------------------------------
 # What guided alignment reads: the word alignment of the training text, as links between units.
 
 
@@ -164,8 +164,8 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
         raise ConfigError(f"{GUIDED_KEY}: needs train_source and train_target, one text with its alignment")
     if not config.alignment:
         raise ConfigError(
-            f"{GUIDED_KEY}: data.alignment is missing: the word alignment of {config.train_source} and "
-            f"{config.train_target}, as smt-align writes it"
+            f"{GUIDED_KEY}: data.alignment is missing: give the word alignment of {config.train_source} and "
+            f"{config.train_target}, a file of smt-align"
         )
     for key in RATES:
         if getattr(config, key):

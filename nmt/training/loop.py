@@ -318,8 +318,10 @@ def show_progress(
 # learning rates; only the rounding of sums and the random numbers of dropout differ.
 
 
-def record_shares(job: TrainingJob) -> None:
-    """Record the processes and batches of an update, and log if either differs from the previous start."""
+def record_update_size(job: TrainingJob) -> None:
+    """Record the number of processes and of batches per update in the training state, and log them if they
+    have changed since the previous start. Logs a warning if there are fewer batches than processes, so that
+    some processes are idle."""
     progress, size, batches = job.progress, job.team.size, job.update_batches
     previous, progress.update_batches = progress.update_batches, batches
     processes, progress.processes = progress.processes, size

@@ -161,7 +161,7 @@ def run_job(job: TrainingJob, overwrite: bool) -> str:
     if saved:
         state.restore(job, saved)
         log.info("resuming from update %d", job.progress.step)
-    loop.record_shares(job)
+    loop.record_update_size(job)
     reason = loop.train(job)
     team.leave()
     report_end(job, job.progress, reason)

@@ -47,7 +47,7 @@ class OpenClass(NamedTuple):
 
     first: int  # number of its first form
     endings: tuple[str, ...]  # of the forms of a word
-    rhymes: list[str]  # of its syllables; empty for the class of figures
+    rhymes: list[str]  # ends of its syllables; empty for the class of numerals
     sums: Floats  # cumulative shares of the words, most frequent first
 
     def draw(self, share: Floats) -> Ids:

@@ -2,7 +2,7 @@
 
     python recipes/wmt14/measure.py steps.tsv NAME COMMAND ...
 
-Memory is that of the command and its children together, seen twice a second: anonymous pages (what the
+Memory is that of the command and its children together, sampled twice a second: anonymous pages (what the
 programs allocate) and the peak of all resident pages of one process, mapped files included. Linux only. The
 exit status is the command's; a command that fails leaves no row.
 """
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HEADER = "step\tseconds\tCPU seconds\tanonymous MB\tresident MB of a process\n"
-INTERVAL = 0.5  # seconds between two looks at the memory
+INTERVAL = 0.5  # seconds between two samples of the memory
 
 
 def processes(parent: int) -> Iterator[int]:

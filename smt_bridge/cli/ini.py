@@ -75,10 +75,10 @@ def parser() -> options.Parser:
         "--column", type=positive, help="remove only this score of the feature, counted from 1"
     )
     remove.add_argument("--path", type=InputPath, help="path of the table without that column")
-    set_path = add("set-path", "let a feature read another file, such as a filtered table")
+    set_path = add("set-path", "make a feature read another file, such as a filtered table")
     set_path.add_argument("--name", required=True, help="the feature, e.g. LexicalReordering0")
     set_path.add_argument("--path", type=InputPath, required=True, help="its new file")
-    weights = add("set-weights", "take over weights from a tuner")
+    weights = add("set-weights", "replace the weights by those of a tuner")
     weights.add_argument(
         "--weights",
         "-w",
@@ -103,7 +103,7 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.real(),
         action="append",
         required=True,
-        help="weight of a new score; to be repeated for each new score",
+        help="weight of a new score; repeat the option for each new score",
     )
     parser.add_argument("--path", type=InputPath, help="path of the table with the new columns")
 
@@ -131,7 +131,7 @@ def edit(args: argparse.Namespace, ini: Ini) -> Ini:
     if args.name:
         return moses_ini.add_columns(ini, args.name, args.weight, args.path)
     if args.path:
-        raise ConfigError("--path requires --name; write path=... into the --line")
+        raise ConfigError("--path requires --name; with --line, write path=... in the line")
     return moses_ini.add_feature(ini, args.line, args.weight)
 
 

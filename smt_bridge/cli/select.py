@@ -195,8 +195,8 @@ def parser() -> options.Parser:
         "--dev",
         type=InputPath,
         metavar="FILE",
-        help="select as many lines as give an n-gram model of the last side the lowest perplexity on this "
-        "text; prints a table",
+        help="try several numbers of lines: estimate an n-gram model on the last side of each selection, and "
+        "select the number with the lowest perplexity on this text; prints a table",
     )
     parser.add_argument(
         "--scores",

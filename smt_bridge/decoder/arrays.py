@@ -20,10 +20,12 @@ NO_ZONE = -1  # in ReorderingConstraints.local
 
 
 class ReorderingConstraints(NamedTuple):
-    """The walls and the Z zones of a sentence of n words. All arrays are empty if it has neither."""
+    """The limits that the markup of a sentence of n words sets on reordering: walls, which are not crossed
+    before all words on their left are translated, and Z zones, which are finished once entered. All arrays
+    are empty if it has neither."""
 
-    wall: NDArray[np.bool_]  # (n,) whether a wall follows the word
-    local: NDArray[np.int32]  # (n,) for a wall inside a zone: the index of that zone
+    wall: NDArray[np.bool_]  # (n,) whether a wall of the whole sentence follows the word
+    local: NDArray[np.int32]  # (n,) the zone in which alone a wall after the word applies; else NO_ZONE
     zones: NDArray[np.int32]  # (Z, 2) first and last word
 
     @property

@@ -180,8 +180,8 @@ class Cache:
 
 
 def entry_key(sources: Sequence[str], kind: type[MappedRecord]) -> str:
-    """Hash what determines an entry: the cache format, its type and fields, and the paths, sizes and times of
-    its sources. OSError if a source does not exist."""
+    """Hash what determines an entry: the cache format, its type and fields, and the paths, sizes and
+    modification times of its sources. OSError if a source does not exist."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
     made_from = {
         "format": FORMAT,

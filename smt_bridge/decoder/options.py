@@ -163,14 +163,7 @@ def number_rows(values: NDArray[np.floating], listed: NDArray[np.bool_]) -> Int3
 
 
 # ---- forced ------------------------------------------------------------------------------------------------
-# Translations forced by the input line, under each policy of Moses' [xml-input].
-#
-# exclusive    they replace the table's options of all spans that overlap with theirs
-# inclusive    they compete with the table's options
-# constraint   an option of the table remains if it overlaps with no forced translation, or contains the first
-#              one that it overlaps with
-#
-# A single translation may also be marked as exclusive.
+# Translations forced by the input line.
 
 
 TableRows = NDArray[np.int64]
@@ -186,8 +179,16 @@ def forced_options(
     rows: TableRows,
 ) -> tuple[TableRows, list[ExtraOption]]:
     """Apply the translations that a line forces to the span from word `first` to word `last`. Returns those
-    of its table rows `rows` that remain, and the forced options of exactly this span. `policy`: see above;
-    `node`: the span's source node in the table."""
+    of its table rows `rows` that remain, and the forced options of exactly this span. `node`: the span's
+    source node in the table; `policy`: [xml-input] of Moses.
+
+    exclusive    forced translations replace the rows of all spans that overlap with theirs
+    inclusive    they compete with the rows
+    constraint   a row remains if it overlaps with no forced translation, or contains the first one that it
+                 overlaps with
+
+    A single translation may also be marked as exclusive.
+    """
     overlapping = [option for option in forced if option.first <= last and first <= option.last]
     if any(option.exclusive or policy == "exclusive" for option in overlapping):
         rows = rows[:0]

@@ -142,7 +142,7 @@ class PhraseTable:
             are_cuts(self.word_cut, len(self.word_text))
             and are_cuts(self.alignment_cut, len(self.alignment_text))
             and not self.alignment_text.tobytes().translate(None, ALIGNMENT_BYTES)
-            and are_words(self.words)
+            and are_valid_words(self.words)
         ):
             return False
         nodes, words = len(self.source_word), len(self.words)
@@ -195,7 +195,7 @@ def smallest(values: Ints, *types: type[np.integer]) -> Ints:
     return values.astype(next(kind for kind in types if most <= np.iinfo(kind).max))
 
 
-def are_words(words: WordPool) -> bool:
+def are_valid_words(words: WordPool) -> bool:
     """Whether all words are UTF-8, sorted, and different."""
     encoded = [words.encoded(number) for number in range(len(words))]
     try:

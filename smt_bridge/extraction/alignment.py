@@ -413,8 +413,8 @@ class AlignmentWorker(stages.StageWorker):
         return STAGES[stage](self, number)
 
     def links(self, way: int, first: int, sources: PackedText, targets: PackedText) -> PackedLinks:
-        """Align consecutive pairs of the text, which begin at its pair number `first` (from 0). `way`: index
-        of the direction in WAYS. In both directions a link has the source word first."""
+        """Align consecutive sentence pairs. `first`: number of the first of them in the whole text, from 0;
+        `way`: index of the direction in WAYS. In both directions a link has the source word first."""
         aligner = ALIGNERS[self.method]
         if way not in self.models:
             self.models[way] = self.load(aligner, way)

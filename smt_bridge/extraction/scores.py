@@ -171,11 +171,15 @@ def lexical_weights(
     square: UINT,
     by_target: bool,
 ) -> Floats:
-    """Lexical weights of pairs: source and target words (P, longest + 1), padded with 0, alignment squares
-    (P,) -> (P,)
+    """Lexical weights of P phrase pairs: source and target word ids (P, longest + 1), padded with 0,
+    alignments (P,) -> (P,)
 
     The product, over the words of one side, of the mean probability given the words that it is linked to, or
     NULL. As in Moses, a pair that is not in the table counts as 1.
+
+    `by_target`: the product is over target words, given source words; otherwise the reverse. `keys` (sorted),
+    `probability`, `targets`: of the WordTable, in the same direction. `square`: bit 8 i + j says whether
+    source word i is linked to target word j.
     """
     weight = np.ones(len(square))
     for row in range(len(square)):

@@ -1,8 +1,8 @@
-"""The kinds of features that the option `--feature KIND[:NAME]=PATH` accepts.
+"""The kinds of features that the option `--feature TYPE[:NAME]=PATH` accepts.
 
-A kind is a class that is registered in FEATURES. The built-in ones are defined in kinds.py, count_kinds.py
-and translation.py, and registered as `LazyKind`, which only stores the name of the class, so that --help does
-not import torch.
+TYPE names a kind: a class that is registered in FEATURES. The built-in ones are defined in kinds.py,
+count_kinds.py and translation.py, and registered as `LazyKind`, which only stores the name of the class, so
+that --help does not import torch.
 """
 
 import importlib

@@ -141,7 +141,8 @@ def components(ini: Ini) -> set[str]:
 
 
 def weight_problems(ini: Ini) -> Iterator[str]:
-    """Report features and weights that do not match, and names that Moses would misread."""
+    """Yield a line for each mismatch between features and weights, for each name that Moses would misread,
+    and for weights that are all 0."""
     names = [feature.name for feature in ini.features]
     combined = components(ini)
     for feature in ini.features:

@@ -286,7 +286,8 @@ class Proposer:
         return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
 
     def new_targets(self, batch: Sequence[bytes], answers: NetworkAnswers) -> list[Proposal]:
-        """Translations of a batch of sources that are likely enough and not yet in the table."""
+        """Translations of a batch of sources that are likely enough and not yet in the table: for each source
+        the best ones, at most `options`."""
         proposals = []
         for source, translations in zip(batch, answers.translations, strict=True):
             existing = self.table.targets.get(source, set())

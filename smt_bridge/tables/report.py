@@ -31,8 +31,8 @@ SOURCES = 10  # number of frequent source phrases listed, and of rare ones
 LONG = 3  # a long source phrase has at least this many words
 BEST = 3  # number of targets listed for each source phrase
 
-Option = tuple[PhrasePair, NDArray[np.float64]]  # a line of the table, and its new values: (features,)
-Ranked = tuple[tuple[int, int], list[Option]]  # in a heap: (count, order), options of a source
+ScoredPair = tuple[PhrasePair, NDArray[np.float64]]  # a line of the table, and its new values: (features,)
+Ranked = tuple[tuple[int, int], list[ScoredPair]]  # in a heap: (count, order), options of a source
 
 
 @dataclass
@@ -76,7 +76,7 @@ class TableReport:
         self.sides = {side: Coverage() for side in self.readers}
         self.pairs = self.unknown_pairs = self.sources = 0
         self.random = random.Random(1)
-        self.points: list[Option] = []
+        self.points: list[ScoredPair] = []
         self.frequent: list[Ranked] = []
         self.rare: list[Ranked] = []
 
@@ -102,7 +102,7 @@ class TableReport:
         ]
         return sum(unknown) > 0
 
-    def remember(self, options: list[Option]) -> None:
+    def remember(self, options: list[ScoredPair]) -> None:
         """Keep all options of a source phrase for the list of best targets if it is long, has more than BEST
         of them, and is among the most frequent or the rarest such sources."""
         first = options[0][0]
@@ -149,7 +149,7 @@ class TableReport:
     def write_phrases(self, feature: int, name: str) -> None:
         """Write phrases-NAME.tsv: the best targets of the remembered sources, by the table's score and by the
         new one."""
-        orders: list[tuple[str, Callable[[Option], float]]] = [
+        orders: list[tuple[str, Callable[[ScoredPair], float]]] = [
             ("table", lambda option: phrase_table.direct(option[0])),
             (name, lambda option: float(option[1][feature])),
         ]
@@ -167,7 +167,7 @@ class TableReport:
         files.write_text(self.directory / f"phrases-{name}.tsv", lines)
 
 
-def keep(heap: list[Ranked], rank: tuple[int, int], options: list[Option]) -> None:
+def keep(heap: list[Ranked], rank: tuple[int, int], options: list[ScoredPair]) -> None:
     """Add an entry to a heap of the SOURCES entries with the highest ranks."""
     if len(heap) < SOURCES:
         heapq.heappush(heap, (rank, options))

@@ -293,7 +293,7 @@ def score_table(
     >>> done.columns  # the four that the table had, and two new ones
     6
 
-    `features`: KIND[:NAME]=PATH, see features/registry.py; `settings`: how they compute, by default with the
+    `features`: TYPE[:NAME]=PATH, see features/registry.py; `settings`: how they compute, by default with the
     threads of this process. The other arguments are the options of that name: `table` and `output` are plain
     or gzip files, or `-`; `unsorted` takes a table that is not in LC_ALL=C order; `shard` (i, n) scores the
     i-th of n parts; `resume` continues a job that was killed; `reuse` copies scores from an earlier output;

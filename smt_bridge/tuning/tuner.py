@@ -118,8 +118,8 @@ def best_point(points: Sequence[TuningPoint]) -> TuningPoint:
 
 
 def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoint:
-    """The best of the points; the start, with a warning in the log, if it scores higher than all of them, as
-    not every tuner maximizes BLEU itself."""
+    """The best of the points; the start, with a warning in the log, if it scores higher than all of them and
+    its weights are not all 0. Not every tuner maximizes BLEU itself."""
     best = best_point(points)
     if start.bleu <= best.bleu or not np.any(start.weights):
         return best

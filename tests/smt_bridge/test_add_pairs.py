@@ -176,7 +176,7 @@ def test_links_of_another_tool(config: TrainConfig, tmp_path: Path) -> None:
     given = replace(config, alignment=str(tmp_path / "old.links"))
     train(tmp_path / "trained", given)
     new, model = (str(tmp_path / "new.s"), str(tmp_path / "new.t")), str(tmp_path / "trained")
-    with pytest.raises(ConfigError, match=r"\(its alignment was given\); give their points with --align"):
+    with pytest.raises(ConfigError, match=r"\(its alignment was given\); give their alignment with --align"):
         train(tmp_path / "added", add_config(model, *new))
     assert not (tmp_path / "added").exists()
     train(tmp_path / "added", add_config(model, *new, str(tmp_path / "new.links")))
@@ -265,7 +265,7 @@ def test_another_tokenization_is_noticed(
         (("-s", "bar"), "bar:2: '|' in 'a|b': Moses' tables cannot hold it"),
         (("--add", "."), "was not made by smt-train; --add needs the folder of a trained model"),
         (("--add", "none"), "none: cannot read"),
-        (("--add", "begun"), "begun: its training has not ended; start it again, then add to it"),
+        (("--add", "begun"), "begun: its training is not finished; run smt-train again, then add pairs"),
         (("--add", "added"), "added: is also read"),
         (("-a", "links"), "links:1: point 9-0 is outside the sentence pair"),
     ],

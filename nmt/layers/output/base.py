@@ -48,8 +48,8 @@ class OutputSettings:
 
 
 class OutputLayer(nn.Module):
-    """A distribution over V words from K features. The class attributes say what a layer supports; callers
-    check them before they use `learn`, `log_probs_of_words` or `best_words`."""
+    """A distribution over V words from K features. The class attributes and `finds_best_sooner` say what
+    a layer supports; callers check them before they use `learn`, `log_probs_of_words` or `best_words`."""
 
     reads: ClassVar[frozenset[str]] = frozenset()  # fields of OutputSettings that the layer uses
     refuses: ClassVar[Mapping[str, str]] = {}  # `tied`, `label_smoothing` or `ema` -> why not

@@ -8,7 +8,8 @@ at t:
     c_t = mean over arcs (σ(f) c + σ(i) tanh(g))        h_t = σ(mean o) tanh(c_t)
 
 With a dictionary of single symbols this is the LSTM of nmt/lm/recurrent.py. A line is read after an end
-symbol, and ends with one. B tracks, T steps, L length of the longest token, H hidden units, A arcs, D tokens.
+symbol, and ends with one. B tracks (strings side by side), T steps, L length of the longest token, H hidden
+units, A arcs, D tokens.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,8 +41,8 @@ from nmt.text.vocab import EOS
 #     log α_t = logsumexp over arcs that end at t of (log p(token | state at its beginning) + log α at its
 #     beginning)
 #
-# B strings side by side, T steps, L length of the longest token, A arcs, D tokens. Position 0 stands before
-# the first step; the L - 1 positions before it belong to the text that was read before.
+# Position 0 stands before the first step; the L - 1 positions before it belong to the text that was read
+# before.
 
 
 Ids = NDArray[np.int64]

@@ -168,7 +168,7 @@ def test_a_wide_line_begins_when_there_is_room(run: TorchRun) -> None:
     session.add("next", SESSION_LINES[3], TranslateOptions())
     session.step()
     assert not session.has_room()
-    assert [len(task.searched) for task in session.tasks.values()] == [1, 0, 0]
+    assert [len(task.in_search) for task in session.tasks.values()] == [1, 0, 0]
     assert set(finish(session)) == {"first", "wide", "next"}
 
 
@@ -183,7 +183,7 @@ def test_the_memory_that_a_step_attends_to_is_bounded(run: TorchRun, monkeypatch
         session.add(number, line, TranslateOptions())
     session.step()
     assert not session.has_room()
-    assert [len(task.searched) for task in session.tasks.values()] == [1, 1, 0, 0]
+    assert [len(task.in_search) for task in session.tasks.values()] == [1, 1, 0, 0]
     assert set(finish(session)) == set(range(4))
 
 

@@ -81,7 +81,10 @@ def test_links_of_long_words_have_room(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"alignment": __file__}, r"test_alignment\.py"),  # of another length
-        ({"alignment": ""}, r"data\.alignment is missing: the word alignment of .*train\.s and .*train\.t"),
+        (
+            {"alignment": ""},
+            r"data\.alignment is missing: give the word alignment of .*train\.s and .*train\.t",
+        ),
         ({"bpe_merges": 9, "bpe_dropout": 0.1}, r"cannot be combined with data\.bpe_dropout"),
         ({"source": SideConfig(tokenize=False)}, r"data\.source\.normalize: joins some words"),
         ({"dev_alignment": "x"}, r"data\.dev_alignment: for model\.type joint only"),

@@ -31,7 +31,7 @@ from nmt.training.loop import (
     in_round_numbers,
     judge,
     log_validation,
-    record_shares,
+    record_update_size,
     remedy,
     report_out_of_memory,
     report_validation_out_of_memory,
@@ -245,7 +245,7 @@ def settled(progress: TrainingProgress, size: int, rank: int = 0, **settings: An
     """Of a job that stands there, with so many processes."""
     job = make_job(team=Team(rank, size), **settings)
     job.progress = progress
-    record_shares(job)
+    record_update_size(job)
     return job.progress
 
 
