@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nmt.errors import ConfigError
 from nmt.io import files
+from nmt.ngram import disk_counts
 from smt_bridge.config import TrainConfig
 
 # Fitted to generated text of 22 words a side, 10,000 to 200,000 pairs, at most 7 words a phrase.
@@ -16,7 +17,7 @@ ALIGNMENT_SECONDS, ALIGNMENT_GROWTH = 3.7e-6, 1.03  # CPU seconds: 3.7e-6 words^
 EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds a word
 TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33  # of the files: a phrase pair, a word, a word
 KEPT_BYTES = 2.5  # texts and models of word alignment, of Multi30k: a word
-WORK_BYTES = 500.0  # of the files of extraction, a phrase pair
+WORK_BYTES, COUNT_BYTES = 500.0, 111.0  # of files of extraction, a phrase pair; of counts on disk, a word
 ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 1150.0, 4.0, 190e6  # peak memory of alignment
 
 
@@ -37,7 +38,7 @@ class TrainingCost:
     alignment: float  # seconds
     extraction: float
     language_model: float
-    work: float  # bytes of files that are removed after extraction
+    work: float  # bytes of files that are removed after their step
     model: float  # bytes of the model's files
     memory: float  # bytes of alignment, which grow with the texts; those of extraction are bounded
 
@@ -62,13 +63,16 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
     """Estimate a training. `processors`: of this machine, which all align; `workers`: of the extraction."""
     phrase_pairs = PHRASE_PAIRS * size.words**PHRASE_GROWTH
     word_pairs = WORD_PAIRS * size.words**WORD_GROWTH
+    in_memory = disk_counts.BYTES_PER_NGRAM * config.order * size.lm_words
+    on_disk = in_memory > 1e9 * config.extract.memory * workers
+    counts = COUNT_BYTES * size.lm_words if on_disk else 0.0
     alignment = ALIGNMENT_SECONDS * size.words**ALIGNMENT_GROWTH / processors
     return TrainingCost(
         phrase_pairs=phrase_pairs,
         alignment=0.0 if config.alignment or config.add else alignment,
         extraction=EXTRACTION_SECONDS * size.words / workers,
         language_model=LM_SECONDS * size.lm_words,
-        work=WORK_BYTES * phrase_pairs,
+        work=max(WORK_BYTES * phrase_pairs, counts),
         model=TABLE_BYTES * phrase_pairs
         + LM_BYTES * size.lm_words
         + (ALIGNMENT_BYTES + KEPT_BYTES) * size.words,

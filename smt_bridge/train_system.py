@@ -14,9 +14,10 @@ resumed after it was killed. The paths in moses.ini are relative.
 
 import logging
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, astuple, dataclass, fields
 from functools import partial
 from itertools import chain
@@ -29,8 +30,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress
-from nmt.ngram import count_models, estimators
-from nmt.ngram.counting import CountSettings, count_text
+from nmt.ngram import count_models, disk_counts, estimators
+from nmt.ngram.counting import CountSettings, NgramCounts, count_ngrams, count_text, number_text
 from nmt.work import store
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
@@ -281,13 +282,32 @@ def estimate(training: SystemTraining) -> None:
             shutil.copyfile(Path(config.add) / LM, part)
         return
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
-    text = config.lm_text or training.texts[1]
-    if shared := training.shared(COUNTING):
-        counts = count_text(text, CountSettings(config.order), training.executor, shared)
+    with ExitStack() as stack:
+        counts = count(training, config.lm_text or training.texts[1], stack)
         model = estimators.kneser_ney_model(*counts, settings)
-    else:
-        model = estimators.estimate_kneser_ney(map(files.split_words, files.read_lines(text)), settings)
-    count_models.write_arpa(model, training.path(LM))
+        count_models.write_arpa(model, training.path(LM))
+
+
+def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[list[str], list[NgramCounts]]:
+    """Count the n-grams of a text: its words by their ids, and the n-grams of each length. Several workers
+    share a text for which their memory suffices, which this process needs to put the counts together; any
+    other that does not fit in memory is counted on disk, in a folder that `stack` removes."""
+    config, executor = training.config, training.executor
+    settings, memory = CountSettings(config.order), 1e9 * config.extract.memory
+    on_disk = disk_counts.memory_to_count(text, config.order) > memory * executor.workers
+    shared = training.shared(COUNTING)
+    if shared and (not on_disk or shared.folder.exists()):  # what was begun by workers goes on so
+        return count_text(text, settings, executor, shared)
+    lines = files.read_lines(text)
+    if not on_disk:
+        numbered = number_text(lines)
+        return numbered.words, count_ngrams(numbered, config.order)
+    try:
+        unfinished = tempfile.TemporaryDirectory(prefix=f"{LM}.part", dir=training.folder)
+        folder = Path(stack.enter_context(unfinished))
+        return disk_counts.count_within(memory, lines, settings, folder)
+    except OSError as error:
+        raise files.cannot_write(training.path(LM), error) from error
 
 
 def write_inis(training: SystemTraining) -> None:

@@ -53,8 +53,7 @@ def estimate_action(argv: Sequence[str]) -> None:
     executor = parse_settings(ExecutorConfig, args)
     shared_folder = jobs.shared_folder(args, "nmt-ngram", executor)
     limit = (args.memory or 0.6 * total_memory()) * 1e9
-    words = text_size(args.input) / 5  # a word and its blank: 5 bytes or more
-    needed = words * args.order * estimators.BYTES_PER_NGRAM
+    needed = disk_counts.memory_to_count(args.input, args.order)
     if shared_folder and (args.input == "-" or args.estimator == "lmplz"):
         raise ConfigError("several workers cannot read stdin or use lmplz; give a file, and leave lmplz out")
     may_take_lmplz = args.estimator == "auto" and not args.compile and needed > limit
@@ -152,12 +151,7 @@ def count(
             stack.enter_context(files.parent_folders(args.output))
             beside = None if args.output == "-" else Path(args.output).resolve().parent
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=beside)))
-            log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
-            counts = disk_counts.count_on_disk(lines, settings, folder, disk_counts.rows_in(memory))
-    ngrams = sum(len(level.keys) for level in counts[1])
-    if (needed := ngrams * estimators.BYTES_TO_ESTIMATE) > memory:
-        log.warning("estimating %s n-grams takes about %.1f GB of memory", f"{ngrams:,}", needed / 1e9)
-    return counts
+            return disk_counts.count_within(memory, lines, settings, folder)
 
 
 @contextmanager
@@ -197,14 +191,6 @@ def write_arpa(args: argparse.Namespace, model: NgramModel) -> None:
 def sizes(model: NgramModel) -> str:
     """The number of n-grams of each order, for the log."""
     return ", ".join(f"{len(level.keys):,}" for level in model.levels)
-
-
-def text_size(path: str) -> float:
-    """Estimate the size of a text in bytes: four times that of a compressed file; 0 for stdin."""
-    if path == "-":
-        return 0.0
-    files.existing([path])
-    return os.path.getsize(path) * (4 if path.endswith(".gz") else 1)
 
 
 def total_memory() -> float:

@@ -8,6 +8,8 @@ written from the beginning to the end. The counts are those of `count_ngrams`.
 N tokens of a chunk, V words.
 """
 
+import logging
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.io import files
 from nmt.ngram.count_models import Ints
 from nmt.ngram.counting import (
     CountSettings,
@@ -26,7 +29,11 @@ from nmt.ngram.counting import (
     sentence_positions,
     unigram_counts,
 )  # fmt: skip
+from nmt.ngram.estimators import BYTES_TO_ESTIMATE
 
+log = logging.getLogger(__name__)
+
+BYTES_PER_NGRAM = 60  # of memory, for each word and order, where a text is counted in memory
 BYTES_PER_ROW = 150  # of memory, for a token of a chunk, or an n-gram of a range
 LEAST_ROWS = 100_000  # of a chunk: smaller ones save little memory
 SAMPLES = 8  # keys of each run, by which a range is cut
@@ -54,9 +61,36 @@ class Chunk:
         return np.fromfile(self.path(name), np.int64, rows.stop - rows.start, offset=8 * rows.start)
 
 
+def memory_to_count(path: str, order: int) -> float:
+    """Estimate how many bytes of memory it takes to count the n-grams of a text in memory; 0 for stdin."""
+    words = text_size(path) / 5  # a word and its blank: 5 bytes or more
+    return words * order * BYTES_PER_NGRAM
+
+
+def text_size(path: str) -> float:
+    """Estimate the size of a text in bytes: four times that of a compressed file; 0 for stdin."""
+    if path == "-":
+        return 0.0
+    files.existing([path])
+    return os.path.getsize(path) * (4 if path.endswith(".gz") else 1)
+
+
 def rows_in(memory: float) -> int:
     """The number of tokens of a chunk, and of n-grams that are merged together, for `memory` bytes."""
     return max(LEAST_ROWS, int(memory / BYTES_PER_ROW))
+
+
+def count_within(
+    memory: float, lines: Iterable[str], settings: CountSettings, folder: Path
+) -> tuple[list[str], list[NgramCounts]]:
+    """Count as `count_on_disk` does, with `memory` bytes. Logs where, and whether a model of these counts
+    takes more memory than that."""
+    log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
+    words, levels = count_on_disk(lines, settings, folder, rows_in(memory))
+    ngrams = sum(len(level.keys) for level in levels)
+    if (needed := ngrams * BYTES_TO_ESTIMATE) > memory:
+        log.warning("estimating %s n-grams takes about %.1f GB of memory", f"{ngrams:,}", needed / 1e9)
+    return words, levels
 
 
 def count_on_disk(

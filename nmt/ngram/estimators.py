@@ -22,15 +22,13 @@ from nmt.ngram.counting import NgramCounts, count_ngrams, finish_model, log10_of
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
 #
-# Counting in memory takes up to BYTES_PER_NGRAM for each word and order; nmt/ngram/disk_counts.py counts on
-# disk. Estimation takes BYTES_TO_ESTIMATE for each different n-gram.
+# Estimation takes BYTES_TO_ESTIMATE for each different n-gram. nmt/ngram/disk_counts.py counts on disk.
 
 log = logging.getLogger(__name__)
 
 UNK_ID, BOS_ID = 0, 1
 BLOCK = 1 << 18  # n-grams whose probabilities are computed together
 
-BYTES_PER_NGRAM = 60  # of memory, for each word and order
 BYTES_TO_ESTIMATE = 40  # of memory, for each different n-gram, without its counts
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # discounts of lmplz --discount_fallback
 

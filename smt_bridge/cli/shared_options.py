@@ -86,15 +86,15 @@ def significance_setting(text: str) -> str:
 GB = {"G": 1.0, "M": 1e-3}  # GB of each unit
 
 
-def add_memory(parser: argparse.ArgumentParser) -> None:
-    """Add --memory."""
+def add_memory(parser: argparse.ArgumentParser, more: str = "") -> None:
+    """Add --memory. `more`: what else than phrase extraction it is for."""
     parser.add_argument(
         "--memory",
         type=parse_gigabytes,
         default=ExtractConfig.memory,
         metavar="GB",
-        help="memory for phrase extraction of each worker, such as 1.5 or 800M; data beyond it is written to "
-        "temporary files beside the output",
+        help=f"memory for phrase extraction of each worker{more}, such as 1.5 or 800M; data beyond it is "
+        "written to temporary files beside the output",
     )
 
 

@@ -111,7 +111,7 @@ def parser() -> options.Parser:
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
     add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")
-    add_memory(parser)
+    add_memory(parser, ", and for counting the n-grams of the language model")
     add_executor(parser)
     options.add_quiet(parser)
     return parser

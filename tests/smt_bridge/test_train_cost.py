@@ -62,6 +62,16 @@ def test_processors_and_workers_share_the_work(config: TrainConfig) -> None:
     assert together.work == alone.work and together.language_model == alone.language_model
 
 
+def test_counts_on_disk_need_room(config: TrainConfig) -> None:
+    """Of a language model's text that is much larger than the parallel one, unless memory suffices."""
+    size = TextSize(1000, 44_000, 10**9)
+    extraction = train_cost.WORK_BYTES * train_cost.estimate(size, config, 1, 1).phrase_pairs
+    assert train_cost.estimate(size, config, 1, 1).work == train_cost.COUNT_BYTES * 10**9 > extraction
+    assert train_cost.estimate(size, config, 1, workers=1000).work == extraction
+    config.extract.memory = 1000
+    assert train_cost.estimate(size, config, 1, 1).work == extraction
+
+
 def test_a_disk_that_is_too_small_is_refused(
     config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

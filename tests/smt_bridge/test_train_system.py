@@ -1,20 +1,37 @@
 """The folder of smt-train: one process at a time, nobody else's files."""
 
+import errno
 import gzip
+import logging
+import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.io import locks
+from nmt.io import files, locks
+from nmt.ngram import counting, disk_counts
 from nmt.work.executors import ExecutorConfig
 from smt_bridge import train_system
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
-from smt_bridge.train_system import EXTRACTION, REORDERING, TABLE, UNPRUNED, record_settings, train
+from smt_bridge.train_system import (
+    COUNTING,
+    EXTRACTION,
+    LM,
+    REORDERING,
+    TABLE,
+    UNPRUNED,
+    SystemTraining,
+    estimate,
+    record_settings,
+    train,
+)
+from tests.nmt.ngram.test_estimators import some_text
 from tests.smt_bridge.extraction.test_tables import random_corpus, write
 
 
@@ -144,6 +161,135 @@ def test_nothing_is_left_of_a_table(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="prune_significance: 'b'"):
         train(tmp_path / "new", config)
     assert not (tmp_path / "new").exists()
+
+
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any text needs more than --memory, which has room for 20 tokens or n-grams."""
+    monkeypatch.setattr(counting, "LINES", 7)
+    monkeypatch.setattr(disk_counts, "BYTES_PER_NGRAM", 1e9)
+    monkeypatch.setattr(disk_counts, "BYTES_PER_ROW", 1e9)
+    monkeypatch.setattr(disk_counts, "LEAST_ROWS", 20)
+
+
+def lm_folder(folder: Path, config: TrainConfig) -> Path:
+    """A folder of training that has come to the language model."""
+    folder.mkdir()
+    record_settings(folder, config)
+    return folder
+
+
+@pytest.fixture
+def large_lm(config: TrainConfig, tmp_path: Path) -> TrainConfig:
+    """With a text of the language model of many chunks."""
+    files.write_text(tmp_path / "lm", map(" ".join, some_text()))
+    return replace(config, lm_text=str(tmp_path / "lm"), order=3)
+
+
+@pytest.fixture
+def in_memory(large_lm: TrainConfig, tmp_path: Path) -> bytes:
+    """The language model of `large_lm`, counted in memory."""
+    folder = lm_folder(tmp_path / "memory", large_lm)
+    estimate(SystemTraining(folder, large_lm, ExecutorConfig()))
+    return (folder / LM).read_bytes()
+
+
+def test_a_language_model_counted_on_disk_is_the_same(
+    in_memory: bytes,
+    large_lm: TrainConfig,
+    tmp_path: Path,
+    little_memory: None,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """And nothing else stays; nor is anything counted on disk if there is memory for it."""
+    folder = lm_folder(tmp_path / "disk", large_lm)
+    with caplog.at_level(logging.INFO):
+        estimate(SystemTraining(folder, large_lm, ExecutorConfig()))
+    assert f"counting on disk with 1.0 GB of memory (--memory): {folder}/" in caplog.text
+    assert (folder / LM).read_bytes() == in_memory
+    assert sorted(path.name for path in folder.iterdir()) == [LM, "train.json"]
+    caplog.clear()
+    large_lm.extract.memory = 1e12
+    with caplog.at_level(logging.INFO):
+        estimate(SystemTraining(folder, large_lm, ExecutorConfig()))
+    assert "counting on disk" not in caplog.text and (folder / LM).read_bytes() == in_memory
+
+
+def test_counting_on_disk_resumes_after_a_kill(
+    in_memory: bytes, large_lm: TrainConfig, tmp_path: Path, little_memory: None
+) -> None:
+    """With the same bytes; what the killed process left on disk is removed."""
+    folder = lm_folder(tmp_path / "model", large_lm)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(disk_counts, "merge_runs", kill)
+        changed.setattr(
+            tempfile, "TemporaryDirectory", lambda **names: nullcontext(tempfile.mkdtemp(**names))
+        )
+        with pytest.raises(Killed):
+            estimate(SystemTraining(folder, large_lm, ExecutorConfig()))
+    assert len(list(folder.glob(f"{LM}.part*/chunk-*.ids"))) > 10
+    record_settings(folder, large_lm)  # as each start does
+    assert [path.name for path in folder.iterdir()] == ["train.json"]
+    estimate(SystemTraining(folder, large_lm, ExecutorConfig()))
+    assert (folder / LM).read_bytes() == in_memory
+
+
+@pytest.mark.parametrize(
+    ("needed", "workers", "begun", "shared"),
+    [
+        (0.5, 2, False, True),
+        (1.5, 2, False, True),
+        (2.5, 2, False, False),
+        (2.5, 2, True, True),
+        (2.5, 1, True, True),
+    ],
+)
+def test_workers_share_a_text_that_fits_in_their_memory(
+    needed: float,
+    workers: int,
+    begun: bool,
+    shared: bool,
+    in_memory: bytes,
+    large_lm: TrainConfig,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Or one whose counts some workers have begun. GB needed, and 1 GB for each worker."""
+
+    class Shared(Exception):
+        pass
+
+    def count_shared(*_: object) -> None:
+        raise Shared
+
+    folder = lm_folder(tmp_path / "model", large_lm)
+    if begun:
+        (folder / COUNTING).mkdir()
+    monkeypatch.setattr(disk_counts, "memory_to_count", lambda *_: 1e9 * needed)
+    monkeypatch.setattr(train_system, "count_text", count_shared)
+    with pytest.raises(Shared) if shared else nullcontext():
+        estimate(SystemTraining(folder, large_lm, ExecutorConfig(workers=workers)))
+    assert shared or (folder / LM).read_bytes() == in_memory
+
+
+def test_a_full_disk_ends_counting_with_one_line(
+    large_lm: TrainConfig, tmp_path: Path, little_memory: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(disk_counts, "write_run", fail)
+    folder = lm_folder(tmp_path / "model", large_lm)
+    with pytest.raises(UserError, match=rf"{folder}/{LM}: cannot write: No space left on device"):
+        estimate(SystemTraining(folder, large_lm, ExecutorConfig()))
+    assert [path.name for path in folder.iterdir()] == ["train.json"]
 
 
 @pytest.mark.ci

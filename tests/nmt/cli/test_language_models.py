@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import interpolate, ngram, perplexity, sample
-from nmt.ngram import count_models, estimators
+from nmt.ngram import count_models, disk_counts, estimators
 from nmt.ngram.estimators import ESTIMATORS, FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 from nmt.runs.language_model import line_scorer
 
@@ -32,17 +32,8 @@ def test_the_file_is_the_estimate(tmp_path: Path) -> None:
 
 def test_the_size_of_a_text(tmp_path: Path) -> None:
     (tmp_path / "t.gz").write_bytes(gzip.compress(b"a b\n"))
-    assert ngram.text_size(str(tmp_path / "t.gz")) == 4 * (tmp_path / "t.gz").stat().st_size
-    assert ngram.text_size("-") == 0 and ngram.total_memory() > 0.1
-
-
-def test_too_large_for_memory(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    (tmp_path / "text").write_text("a b\n")
-    assert ngram.main(["-i", str(tmp_path / "text"), "-q", "--memory", "1e-9"]) == 2
-    assert "are allowed (--memory); install KenLM's lmplz" in capfd.readouterr().err
+    assert disk_counts.text_size(str(tmp_path / "t.gz")) == 4 * (tmp_path / "t.gz").stat().st_size
+    assert disk_counts.text_size("-") == 0 and ngram.total_memory() > 0.1
 
 
 def test_other_estimators(
