@@ -144,8 +144,8 @@ def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> T
     """Log what the training will take. ConfigError if the disk has no room for it."""
     size = train_cost.measure_texts(config)
     if config.add:
-        kept = train_cost.measure_texts(TrainConfig(f"{config.add}/{SOURCE}", f"{config.add}/{TARGET}"))
-        size = TextSize(*map(sum, zip(astuple(size), astuple(kept), strict=True)))
+        earlier = train_cost.measure_texts(TrainConfig(f"{config.add}/{SOURCE}", f"{config.add}/{TARGET}"))
+        size = TextSize(*map(sum, zip(astuple(size), astuple(earlier), strict=True)))
     cost = train_cost.estimate(size, config, resources.processors(), executor.workers)
     log.info("%s", train_cost.describe(size, cost))
     train_cost.check_disk(folder, size, cost)

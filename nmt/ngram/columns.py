@@ -27,7 +27,7 @@ ZEROS = np.array([4 - len(f"{n:04d}".rstrip("0")) for n in range(10_000)])  # at
 
 
 class EightDigits(NamedTuple):
-    """The sizes of numbers to eight significant digits: `rounded` / 10^`decimals`."""
+    """Absolute values of numbers, rounded to eight significant digits: `rounded` / 10^`decimals`."""
 
     rounded: Floats  # whole numbers
     decimals: Ints
@@ -79,7 +79,7 @@ def format_numbers(values: Floats, end: str) -> tuple[Bytes, Ints, Ints]:
 
 
 def join_pieces(pool: Bytes, starts: Ints, lengths: Ints) -> bytes:
-    """Join pieces of a text, each given by its start and length: (P,), (P,)"""
+    """Join pieces of a text, given by their starts and lengths in `pool`, (P,) each."""
     ends = np.cumsum(lengths)
     index = np.repeat(starts - (ends - lengths), lengths)
     index += np.arange(len(index))
@@ -161,7 +161,8 @@ def parse_numbers(text: PaddedText, starts: Ints, ends: Ints) -> Floats | None:
 
 
 def logarithm(text: str) -> float:
-    """Parse a logarithm, as float() does, which accepts more than the format does."""
+    """Parse a logarithm, as float() does. ValueError for anything else, and for the underscores and digits
+    outside ASCII that float() accepts."""
     if not text.isascii() or "_" in text:
         raise ValueError
     return float(text)

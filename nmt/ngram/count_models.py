@@ -62,7 +62,7 @@ class NgramOrder:
 
 @dataclass
 class NgramModel(texts.NgramTextScorer):
-    """A count model over V words, <unk>, <s> and </s> included; levels[n - 1] are the n-grams."""
+    """A count model over V words, <unk>, <s> and </s> included; levels[n - 1] has the n-grams of order n."""
 
     words: list[str]
     levels: list[NgramOrder]
@@ -155,7 +155,7 @@ class NgramModel(texts.NgramTextScorer):
         )
 
     def grams(self, n: int, rows: slice = slice(None)) -> Ints:
-        """The words of the n-grams, by default of all: (M, n)"""
+        """The word ids of n-grams of order n: (M, n). `rows`: which of them, by default all."""
         V, node = len(self.words), np.arange(*rows.indices(len(self.levels[n - 1].keys)))
         columns = []
         for size in range(n, 0, -1):
@@ -166,13 +166,14 @@ class NgramModel(texts.NgramTextScorer):
 
 
 def write_arpa(
-    model: NgramModel, path: str | Path, written: Callable[[int], None] = lambda count: None
+    model: NgramModel, path: str | Path, progress: Callable[[int], None] = lambda count: None
 ) -> None:
-    """Write an ARPA file; .gz compresses. `written`: called with the number of n-grams of each block."""
+    """Write an ARPA file; .gz compresses. `progress`: called with the number of n-grams of each block after
+    it is written."""
     with files.Writing(str(path)) as out:
         for count, block in arpa_blocks(model):
             out.write(block)
-            written(count)
+            progress(count)
 
 
 def arpa_blocks(model: NgramModel) -> Iterator[tuple[int, bytes]]:
@@ -187,7 +188,7 @@ def arpa_blocks(model: NgramModel) -> Iterator[tuple[int, bytes]]:
 
 def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
     """Format the n-grams of order n as lines: log10 p, tab, words, tab, log10 back-off. The highest order has
-    no back-offs."""
+    no back-offs. Yields blocks of lines like `arpa_blocks`."""
     # A line is joined from pieces that include what follows them: p, the words before the last, the last
     # word, the back-off. All pieces of a block lie in one array of bytes.
     level, highest, V = model.levels[n - 1], n == model.order, len(model.words)
@@ -217,8 +218,8 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
 
 
 def round_as_arpa(model: NgramModel) -> NgramModel:
-    """The model that is read from the ARPA file of a model, whose numbers have eight digits. It shares the
-    arrays of keys."""
+    """Round the numbers of a model to the eight digits of an ARPA file: the result equals the model that is
+    read from its ARPA file. It shares the arrays of keys."""
     levels = [
         NgramOrder(level.keys, round_numbers(level.log10), round_numbers(level.backoff))
         for level in model.levels
@@ -272,21 +273,21 @@ def drop_empty_orders(model: NgramModel) -> NgramModel:
 
 
 def keep_ngrams(model: NgramModel, retained: Sequence[NDArray[np.bool_]]) -> NgramModel:
-    """Build a model of some n-grams of another. `retained`: (M,) of each order, whether an n-gram stays: all
-    unigrams, and n-grams with which a longer one begins that stays. Orders that stay whole share their
-    arrays."""
-    V, kept = len(model.words), NgramModel(model.words, [])
+    """Build a model from a part of the n-grams of another. `retained`: for each order whether an n-gram
+    stays, (M,). All unigrams must stay, and every n-gram with which a retained longer one begins. Orders that
+    lose no n-gram share their arrays with `model`."""
+    V, result = len(model.words), NgramModel(model.words, [])
     renumbered: Ints | None = None  # rows of the order below in the new model; None: as they were
     for level, stays in zip(model.levels, retained, strict=True):
         if renumbered is None and stays.all():
-            kept.levels.append(level)
+            result.levels.append(level)
             continue
         keys = level.keys[stays]
         if renumbered is not None:
             keys = renumbered[keys // V] * V + keys % V
         renumbered = np.cumsum(stays) - 1
-        kept.levels.append(NgramOrder(keys=keys, log10=level.log10[stays], backoff=level.backoff[stays]))
-    return drop_empty_orders(kept)
+        result.levels.append(NgramOrder(keys=keys, log10=level.log10[stays], backoff=level.backoff[stays]))
+    return drop_empty_orders(result)
 
 
 class ArpaReader:
@@ -314,7 +315,7 @@ class ArpaReader:
         return bool(self.block)
 
     def next(self) -> str:
-        """The next line. DataError at the end of the file."""
+        """Read the next line. DataError at the end of the file."""
         line = next(self.lines, None)
         if line is None:
             raise DataError(
@@ -324,7 +325,8 @@ class ArpaReader:
         return line.rstrip("\r")
 
     def lines_ahead(self, most: int) -> bytes:
-        """The next lines of the current block, at most `most`, without consuming them."""
+        """Return the next lines of the current block, at most `most`, without consuming them; empty at the
+        end of the file."""
         if not self.fill():
             return b""
         ends = np.flatnonzero(np.frombuffer(self.block, np.uint8)[self.at :] == ord("\n"))
@@ -339,13 +341,13 @@ class ArpaReader:
         return DataError(f"{self.path}:{self.number}: expected {expected}, found {shown(line, 60)}")
 
     def next_nonblank(self) -> str:
-        """Read the next line that is not blank."""
+        """Read the next line that is not blank. DataError at the end of the file."""
         while not (line := self.next()).strip():
             pass
         return line
 
     def header(self) -> list[int]:
-        """Number of n-grams of each order, from the header."""
+        """Read the header; returns the number of n-grams of each order. DataError if it is malformed."""
         if (line := self.next_nonblank()).strip() != "\\data\\":
             raise DataError(
                 f"{self.path}:{self.number}: not an ARPA file: expected \\data\\, found {shown(line)}"
@@ -364,12 +366,14 @@ class ArpaReader:
         return sizes
 
     def heading(self, n: int) -> None:
-        """Read the first line of a section."""
+        """Read the first line of the section of order n. DataError for any other line."""
         if (line := self.next_nonblank()).strip() != f"\\{n}-grams:":
             raise self.error(f"\\{n}-grams:", line)
 
     def rows(self, n: int, size: int, highest: bool) -> Iterator[tuple[float, list[str], float]]:
-        """Yield log10 p, words and log10 back-off of each n-gram of some lines."""
+        """Read the next `size` lines, n-grams of order n; yields log10 p, the words, and the log10 back-off
+        (0 if there is none) of each. DataError for a malformed line. `highest`: whether n is the model's
+        order, for messages."""
         for _ in range(size):
             line = self.next()
             parts = line.split("\t")
@@ -393,7 +397,8 @@ class ArpaReader:
             yield values[0], words, values[1]
 
     def unigrams(self, size: int, words: dict[str, int]) -> NgramOrder:
-        """Read the unigrams; adds their words to `words`."""
+        """Read the section of `size` unigrams, and add their words and ids to `words`. DataError for a
+        malformed line or a repeated word."""
         log10, backoff = array("d"), array("d")  # not sized by the header, which may be wrong
         self.heading(1)
         for row, (prob, gram, back) in enumerate(self.rows(1, size, False)):
@@ -404,7 +409,9 @@ class ArpaReader:
         return NgramOrder(keys=np.arange(size), log10=np.array(log10), backoff=np.array(backoff))
 
     def section(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramOrder:
-        """Read the section of n-grams of order n > 1."""
+        """Read the section of `size` n-grams of order n > 1. `model`: has all shorter n-grams. DataError for
+        a malformed line, an unknown word, a repeated n-gram, or one whose first n - 1 words are not an
+        n-gram."""
         start, table, parts, done = self.number, WordLookup(model.words), [], 0
         self.heading(n)
         while done < size:
@@ -437,7 +444,8 @@ class ArpaReader:
         return NgramOrder(keys=keys, log10=log10[order], backoff=backoff[order])
 
     def careful_rows(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramRows:
-        """Read the next lines of a section one by one."""
+        """Read the next `size` lines of a section one by one, with exact error messages: DataError for a
+        malformed line, or a word that is not a unigram."""
         probs, backs, flat, get = array("d"), array("d"), array("q"), model.ids.get
         for prob, words, back in self.rows(n, size, highest):
             ids = [get(word, -1) for word in words]
@@ -457,7 +465,7 @@ class ArpaReader:
 
 
 def blank_fields(line: str, n: int) -> list[str]:
-    """The fields of a line with blanks instead of tabs, as some tools write."""
+    """The fields of a line that has blanks instead of tabs, as some tools write; empty for a blank line."""
     parts = files.split_words(line)
     return [parts[0], " ".join(parts[1 : n + 1]), *parts[n + 1 :]] if parts else []
 
@@ -524,7 +532,8 @@ def load_count_model(path: str | Path) -> CountModel:
 
 
 def load_kenlm(path: str) -> tuple[Any, Any]:
-    """Load a KenLM binary; returns the module kenlm and the model."""
+    """Load a KenLM binary; returns the module kenlm and the model. ConfigError if kenlm is not installed,
+    DataError if it cannot read the file."""
     try:
         import kenlm
     except ImportError as error:

@@ -55,11 +55,11 @@ def number_text(lines: Iterable[str], skip_symbols: bool = False) -> NumberedTex
     """Map the words of a text to ids, like `number_words`. DataError also for a text without words."""
     text = number_words(lines, skip_symbols)
     if not len(text.words) > 3 and 0 not in text.ids:
-        raise no_words()
+        raise no_words_error()
     return text
 
 
-def no_words() -> DataError:
+def no_words_error() -> DataError:
     """The error for a text without words."""
     return DataError("no words to estimate a language model from")
 
@@ -81,7 +81,7 @@ class GrowingVocabulary(dict[str, int]):
 
 
 def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> NumberedText:
-    """Map the words of tokenized lines to ids; see `number_blocks`."""
+    """Map the words of tokenized lines to ids; parameters and errors as in `number_blocks`."""
     numbers = GrowingVocabulary()
     blocks = [np.zeros(0, np.int32), *number_blocks(lines, skip_symbols, numbers, first)]
     return NumberedText(numbers.words, np.concatenate(blocks))
@@ -90,9 +90,10 @@ def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> Nu
 def number_blocks(
     lines: Iterable[str], skip_symbols: bool, numbers: GrowingVocabulary, first: int = 1
 ) -> Iterator[NDArray[np.int32]]:
-    """Map the words of tokenized lines to ids, which are added to `numbers`. Yields `<s> words </s>` of the
-    sentences of some lines, concatenated. The word <unk> is the unknown word. DataError for <s> or </s> in a
-    line, unless `skip_symbols` drops them. `first`: number of the first line, for messages."""
+    """Map the words of tokenized lines to ids; new words are added to `numbers`. Yields `<s> words </s>` of
+    the sentences of up to LINES lines at a time, concatenated. The word <unk> is the unknown word. DataError
+    for <s> or </s> in a line, unless `skip_symbols` drops them. `first`: number of the first line, for
+    messages."""
     lines = iter(lines)
     while block := list(islice(lines, LINES)):
         text = "\n".join([*block, ""]).replace("\t", " ").replace("\n", " \n ")
@@ -121,7 +122,7 @@ def sentence_positions(ids: Ints) -> Ints:
 
 
 def unigram_counts(raw: Ints) -> NgramCounts:
-    """The counts of single words, from how often each occurs: (V,)"""
+    """The counts of single words. `raw` (V,): number of occurrences of each word."""
     V = len(raw)
     words = np.arange(V)
     return NgramCounts(keys=words, raw=raw, suffix=np.zeros(V, np.int64), begins=words == 1, vocab_size=V)
@@ -164,7 +165,7 @@ def distinct(keys: Ints) -> tuple[Ints, Ints, Ints]:
     return ranked[starts], which, np.diff(starts, append=len(keys))
 
 
-def log10_of(probs: Floats) -> Floats:
+def safe_log10(probs: Floats) -> Floats:
     """log10 p of each n-gram, MINUS_ALL where p is 0."""
     with np.errstate(divide="ignore"):
         return np.where(probs > 0, np.log10(probs), MINUS_ALL)
@@ -173,9 +174,10 @@ def log10_of(probs: Floats) -> Floats:
 def finish_model(
     words: list[str], levels: list[NgramOrder], gammas: list[Floats], retained: list[NDArray[np.bool_]]
 ) -> NgramModel:
-    """Build the model, with each back-off weight at its context. `levels`: all n-grams; their weights are
-    set. `gammas`: weights, not logarithms, of the first contexts of each length, the empty one first;
-    `retained`: see `keep_ngrams`."""
+    """Build a model from the n-grams of all orders, and set their back-offs. `levels`: all n-grams, changed
+    in place; `gammas`: back-off weights, not logarithms, first of the empty context, then of the first
+    contexts of each length, (C,) each; the other contexts get log10 weight 0. `retained`: see
+    `keep_ngrams`."""
     for level, gamma in zip(levels, gammas[1:], strict=False):
         weight = np.concatenate([gamma, np.zeros(len(level.keys) - len(gamma))])
         with np.errstate(divide="ignore"):
@@ -258,7 +260,8 @@ SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
 
 @dataclass(frozen=True)
 class CountSettings:
-    """Longest n-grams to count, and whether special symbols in the text are skipped."""
+    """Settings of counting: the length of the longest n-grams, and whether <s> and </s> in the text are
+    skipped."""
 
     order: int
     skip_symbols: bool = False
@@ -285,16 +288,17 @@ class CountWorker(stages.StageWorker):
 
     @cached_property
     def buckets(self) -> int:
-        return buckets_of(stages.count_shards(self.folder))
+        return choose_buckets(stages.count_shards(self.folder))
 
 
-def buckets_of(shards: int) -> int:
-    """Number of buckets for this number of shards."""
+def choose_buckets(shards: int) -> int:
+    """Choose the number of buckets for a number of shards."""
     return max(1, min(MOST_BUCKETS, shards))
 
 
 def read_words(path: Path) -> list[str]:
-    """Read the numbered words from a file: all but <unk>, <s> and </s>."""
+    """Read the words of a file of numbered words, and put <unk>, <s> and </s>, which are not in it, before
+    them."""
     text = stages.read_part(path, 0).decode()
     return [*SYMBOLS, *(text.split("\n") if text else [])]
 
@@ -303,15 +307,15 @@ def read_words(path: Path) -> list[str]:
 
 
 def number_shard(worker: CountWorker, task: int) -> Iterable[Part]:
-    """Number the words of a shard in order of appearance; yields the words, and the text as numbers."""
+    """Number the words of a shard in order of appearance; returns the words, and the text as numbers."""
     shard = stages.read_shard(worker.folder, task)
     text = number_words((line for (line,) in shard.rows), worker.settings.skip_symbols, shard.first)
     return ["\n".join(text.words[len(SYMBOLS) :]).encode(), text.ids.astype(np.int64)]
 
 
 def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
-    """Count a shard. Yields for each bucket the n-grams of each length from 2 on, with their counts; then the
-    words with theirs."""
+    """Count a shard. Returns for each bucket the n-grams of each length from 2 on, with their counts; then
+    the words with their counts."""
     path = task_file(worker.folder, NUMBER_STAGE, task)
     shard_ids = np.array([worker.numbers[word] for word in read_words(path)], np.int32)
     ids = shard_ids[arrays.read_rows(path, 1, 1)[:, 0].astype(np.int64)]
@@ -331,7 +335,8 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
 
 
 def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
-    """Sum the counts of a bucket over all shards, for the n-grams of each length."""
+    """Sum the counts of a bucket over all shards; returns rows of word ids and count, (M, n + 1), for each
+    length n from 2 on."""
     sums: list[Part] = []
     for level, n in enumerate(range(2, worker.settings.order + 1)):
         part = task * (worker.settings.order - 1) + level
@@ -363,8 +368,9 @@ def count_text(
     shared: SharedFolder,
     words: int = SHARD_WORDS,
 ) -> tuple[list[str], list[NgramCounts]]:
-    """Count the words of a text and its n-grams of every length. DataError for a text without words, or with
-    reserved symbols; also raises the errors of the executor, and of `stages.lock_shared`."""
+    """Count the words of a text and its n-grams of every length by several workers; returns the words by
+    their ids, and the counts of each length. `words`: words of a shard. DataError for a text without words,
+    or with reserved symbols; also raises the errors of the executor, and of `stages.lock_shared`."""
     folder = shared.folder
     made_from: dict[str, object] = {"text": manifest.digest(path), "order": settings.order, "words": words}
     made_from |= {"skip_symbols": settings.skip_symbols, **executor.recorded()}
@@ -375,14 +381,15 @@ def count_text(
             list(stages.run_stage(running, NUMBER_STAGE, names))
             vocabulary = number_all(folder, len(names))
             list(stages.run_stage(running, COUNT_STAGE, names))
-            buckets = buckets_of(len(names))
+            buckets = choose_buckets(len(names))
             what = [f"bucket {number + 1} of {buckets}" for number in range(buckets)]
             list(stages.run_stage(running, SUM_STAGE, what))
         return vocabulary, join_buckets(folder, len(names), settings.order, len(vocabulary))
 
 
 def number_all(folder: Path, tasks: int) -> list[str]:
-    """Number the words of all shards in order of appearance, and store them for all workers."""
+    """Number the words of all shards in order of appearance, and write them to the folder for all workers;
+    returns them. `tasks`: number of shards. DataError for a text without words."""
     numbers = {word: number for number, word in enumerate(SYMBOLS)}
     unknown = False
     for task in range(tasks):
@@ -392,16 +399,17 @@ def number_all(folder: Path, tasks: int) -> list[str]:
         unknown = unknown or bool((arrays.read_rows(path, 1, 1) == 0).any())
     vocabulary = list(numbers)
     if len(vocabulary) == len(SYMBOLS) and not unknown:
-        raise no_words()
+        raise no_words_error()
     text = "\n".join(vocabulary[len(SYMBOLS) :]).encode()
     stages.ensure_file(folder / WORDS_FILE, lambda: [text])
     return vocabulary
 
 
 def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCounts]:
-    """Merge the n-grams of all buckets, in order of their keys. `V`: number of words."""
+    """Merge the n-grams of all buckets, in order of their keys. `tasks`: number of shards; `V`: number of
+    words."""
     raw = np.zeros(V, np.int64)
-    buckets = buckets_of(tasks)
+    buckets = choose_buckets(tasks)
     for task in range(tasks):
         singles = arrays.read_rows(task_file(folder, COUNT_STAGE, task), buckets * (order - 1), 2).astype(
             np.int64
@@ -424,7 +432,8 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCoun
 
 
 def level_nodes(levels: list[NgramCounts], words: Int64s) -> Int64s:
-    """Index of each n-gram in its level, from its words: (M, n) -> (M,)"""
+    """Index of each n-gram in its level, from its word ids: (M, n) -> (M,). All of them must be in
+    `levels`."""
     nodes = words[:, 0]
     for level, column in zip(levels[1:], words.T[1:], strict=False):
         nodes = np.searchsorted(level.keys, nodes * level.vocab_size + column)

@@ -24,7 +24,7 @@ from nmt.ngram.counting import (
     GrowingVocabulary,
     NgramCounts,
     distinct,
-    no_words,
+    no_words_error,
     number_blocks,
     sentence_positions,
     unigram_counts,
@@ -41,9 +41,12 @@ SAMPLES = 8  # keys of each run, by which a range is cut
 
 @dataclass(frozen=True)
 class Chunk:
-    """The files of a part of the text, each an array: `ids` (N,) of words; and of the n-grams of one length
-    `which` (tokens,), the n-gram in the run that ends at each token that can end one; the run `keys`, `raw`,
-    `suffix` (see NgramCounts); `rows`, of the run's n-grams among those of the whole text."""
+    """The files of a part of the text, each with one array.
+
+    The text: `ids` (N,), its words. The n-grams of one length: `which`, the index in the run of the n-gram
+    that ends at each token, for the tokens at which one ends; the sorted run, `keys`, `raw` and `suffix` (see
+    NgramCounts); and `rows`, the index of each n-gram of the run among those of the whole text.
+    """
 
     prefix: str  # of the paths
 
@@ -54,10 +57,12 @@ class Chunk:
         values.tofile(self.path(name))
 
     def read(self, name: str, kind: type[np.generic] = np.int64) -> Ints:
+        """Read a whole array of type `kind`, and convert it to 64-bit integers."""
         return np.fromfile(self.path(name), kind).astype(np.int64, copy=False)
 
     def read_rows(self, name: str, rows: slice) -> Ints:
-        """A part of an array of the run. Mapped files would count as memory of this process."""
+        """Read a part of an array of the run. It is not mapped: mapped files would count as memory of this
+        process."""
         return np.fromfile(self.path(name), np.int64, rows.stop - rows.start, offset=8 * rows.start)
 
 
@@ -75,7 +80,7 @@ def text_size(path: str) -> float:
     return os.path.getsize(path) * (4 if path.endswith(".gz") else 1)
 
 
-def rows_in(memory: float) -> int:
+def rows_in_memory(memory: float) -> int:
     """The number of tokens of a chunk, and of n-grams that are merged together, for `memory` bytes."""
     return max(LEAST_ROWS, int(memory / BYTES_PER_ROW))
 
@@ -86,7 +91,7 @@ def count_within(
     """Count as `count_on_disk` does, with `memory` bytes. Logs where, and whether a model of these counts
     takes more memory than that."""
     log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
-    words, levels = count_on_disk(lines, settings, folder, rows_in(memory))
+    words, levels = count_on_disk(lines, settings, folder, rows_in_memory(memory))
     ngrams = sum(len(level.keys) for level in levels)
     if (needed := ngrams * BYTES_TO_ESTIMATE) > memory:
         log.warning("estimating %s n-grams takes about %.1f GB of memory", f"{ngrams:,}", needed / 1e9)
@@ -107,7 +112,7 @@ def count_on_disk(
     for chunk in chunks:
         raw += np.bincount(chunk.read("ids", np.int32), minlength=V)
     if len(GrowingVocabulary().words) >= V and not raw[0]:
-        raise no_words()
+        raise no_words_error()
     levels = [unigram_counts(raw)]
     for n in range(2, settings.order + 1):
         for chunk in chunks:
@@ -140,7 +145,8 @@ def write_chunks(
 
 
 def write_run(chunk: Chunk, n: int, V: int) -> None:
-    """Count the n-grams of a chunk and write its run. Reads the rows of its n-grams of n - 1 words."""
+    """Count the n-grams of length n in a chunk and write its run. For n > 2, the files `which` and `rows`
+    must be those of length n - 1. `V`: number of words."""
     ids = chunk.read("ids", np.int32)
     position = sentence_positions(ids)
     node = ids
@@ -194,7 +200,7 @@ def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -
 
 
 def map_file(path: Path) -> Ints:
-    """Map a file of whole numbers."""
+    """Map a file of 64-bit integers into memory."""
     if not path.stat().st_size:  # cannot be mapped
         return np.zeros(0, np.int64)
     return np.asarray(np.memmap(path, np.int64, "r"))

@@ -17,7 +17,7 @@ from nmt.config.settings import number, setting
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.ngram.count_models import Floats, Ints, NgramModel, NgramOrder
-from nmt.ngram.counting import NgramCounts, count_ngrams, finish_model, log10_of, number_text
+from nmt.ngram.counting import NgramCounts, count_ngrams, finish_model, number_text, safe_log10
 
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
@@ -82,14 +82,16 @@ class KneserNeyConfig:
 
 
 def estimate_kneser_ney(sentences: Iterable[Sequence[str]], config: KneserNeyConfig) -> NgramModel:
-    """Estimate a model from sentences. DataError for an empty corpus, or one too small for discounts."""
+    """Estimate a model from sentences. ConfigError for settings out of range; DataError for an empty corpus,
+    or one too small for discounts."""
     config.check()
     text = number_text(map(" ".join, sentences), config.skip_symbols)
     return kneser_ney_model(text.words, count_ngrams(text, config.order), config)
 
 
 def kneser_ney_model(vocabulary: list[str], counts: list[NgramCounts], config: KneserNeyConfig) -> NgramModel:
-    """Estimate a model from counts. DataError for too few counts to compute discounts."""
+    """Estimate a model from the counts of all lengths. `vocabulary`: words by their ids. DataError for too
+    few counts to compute discounts."""
     levels: list[NgramOrder] = []
     gammas: list[Floats] = []
     all_retained: list[NDArray[np.bool_]] = []  # of each order, the n-grams that are not pruned
@@ -100,11 +102,11 @@ def kneser_ney_model(vocabulary: list[str], counts: list[NgramCounts], config: K
         if n == 1:
             words[:2] = adjusted[0] > 0, False  # <s> follows nothing; <unk> only where the text has it
             adjusted[~words] = 0
-        discounts = discounts_of(adjusted[words], n, config.discount_fallback)
+        discounts = kneser_ney_discounts(adjusted[words], n, config.discount_fallback)
         retained = (here.raw > config.threshold(n)) | (n == 1)
         lower, gamma = interpolate(here, adjusted, discounts, retained, lower, n, len(vocabulary), config)
         gammas.append(gamma)
-        log10 = log10_of(lower)
+        log10 = safe_log10(lower)
         if n == 1:
             log10[1] = 0.0  # <s>, as lmplz writes it
         levels.append(NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10))))
@@ -120,9 +122,10 @@ def adjust(here: NgramCounts, above: NgramCounts | None) -> Ints:
     return np.where(here.begins, here.raw, np.bincount(above.suffix, minlength=len(here.raw)))
 
 
-def discounts_of(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
-    """0, D1, D2 and D3+ from the counts of counts. DataError if these are too few, unless there is a
-    fallback."""
+def kneser_ney_discounts(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
+    """Modified Kneser-Ney discounts 0, D1, D2 and D3+ of the n-grams of order n with these adjusted counts
+    (M,). If there is too little text to compute them, logs a warning and returns `fallback` after the 0;
+    DataError if `fallback` is empty."""
     t = [int(np.count_nonzero(counts == k)) for k in range(5)]
     if all(t[1:4]):
         y = t[1] / (t[1] + 2 * t[2])
@@ -152,7 +155,11 @@ def interpolate(
     V: int,
     config: KneserNeyConfig,
 ) -> tuple[Floats, Floats]:
-    """p of each n-gram, (M,), pruned ones among them, and the weight of the lower order after each context.
+    """p of each n-gram of order n, (M,), pruned ones among them, and the weight of the lower order after each
+    context, (C,).
+
+    `adjusted`, `retained` (M,): see `adjust` and `keep_ngrams`; `discounts` (4,): of counts 0, 1, 2 and more;
+    `lower`: p of the n-grams of the order below.
 
     p(w | h) = (a(hw) - D) / Σ a(h·) + γ(h) p(w | h'), where γ(h) is the mass of the discounts and of the
     pruned n-grams.
@@ -220,8 +227,8 @@ Estimator = Callable[[list[NgramCounts], SmoothingConfig], Estimate]
 
 
 def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfig, kind: str) -> NgramModel:
-    """Estimate a model from sentences with one of ESTIMATORS. DataError for an empty corpus, or one too small
-    for Good-Turing's discounts."""
+    """Estimate a model from sentences. `kind`: a name in ESTIMATORS. ConfigError for settings out of range;
+    DataError for an empty corpus, or one too small for Good-Turing's discounts."""
     settings.check(config, "--")
     text = number_text(map(" ".join, sentences), config.skip_symbols)
     return smoothed_model(text.words, count_ngrams(text, config.order), config, kind)
@@ -230,7 +237,8 @@ def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfi
 def smoothed_model(
     vocabulary: list[str], counts: list[NgramCounts], config: SmoothingConfig, kind: str
 ) -> NgramModel:
-    """Estimate a back-off model from counts, with the smoothing `kind`."""
+    """Estimate a back-off model from the counts of all lengths. `vocabulary`: words by their ids; `kind`: a
+    name in ESTIMATORS. DataError for too few counts for Good-Turing's discounts."""
     estimate = ESTIMATORS[kind](counts, config)
     estimate.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
     levels = [
@@ -241,7 +249,7 @@ def smoothed_model(
     return finish_model(vocabulary, levels, estimate.gammas, retained)
 
 
-def counts_of(here: NgramCounts, n: int) -> tuple[Ints, Ints, Floats]:
+def context_counts(here: NgramCounts, n: int) -> tuple[Ints, Ints, Floats]:
     """Counts of the n-grams, (M,), their contexts as nodes of the order below, (M,), and c(h ·) of each
     context. The unigram <s> counts 0, since <s> never follows a word."""
     raw = here.raw.copy()
@@ -261,7 +269,7 @@ def katz(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
     The mass that the unigrams leave goes to <unk>."""
     estimate, lower = Estimate([], []), np.zeros(0)
     for n, here in enumerate(counts, 1):
-        raw, parent, total = counts_of(here, n)
+        raw, parent, total = context_counts(here, n)
         probs = discount(raw, n, config) / total[parent]
         seen = np.bincount(parent, probs)
         probs *= np.where(seen > 1 - NOTHING, total / (total + 1), 1.0)[parent]
@@ -274,7 +282,7 @@ def katz(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
             none = left < NOTHING
             probs /= np.where(none, seen, 1.0)[parent]
             estimate.gammas.append(np.where(none, 0.0, (1 - seen) / np.where(none, 1.0, left)))
-        estimate.log10.append(log10_of(probs))
+        estimate.log10.append(safe_log10(probs))
         lower = probs
     return estimate
 
@@ -282,8 +290,8 @@ def katz(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
 def discount(counts: Ints, n: int, config: SmoothingConfig) -> Floats:
     """Discount the counts of all n-grams of order n: (M,) -> (M,). Uses Good-Turing discounts or, if the text
     is too small for them, subtracts the absolute discounts of --discount-fallback. Without a fallback,
-    unigrams keep their counts; DataError for longer n-grams.
-    """
+    unigrams keep their counts; DataError for longer n-grams. Logs a warning if fewer counts than wanted are
+    discounted."""
     occurring, remaining = counts[counts > 0], counts.astype(np.float64)
     if not len(occurring):
         return remaining
@@ -331,8 +339,8 @@ def stupid_backoff(counts: list[NgramCounts], config: SmoothingConfig) -> Estima
     have no weight for it; the unknown word has p = 0 unless the text has it."""
     estimate = Estimate([], [np.zeros(1)])
     for n, here in enumerate(counts, 1):
-        raw, parent, total = counts_of(here, n)
-        estimate.log10.append(log10_of(raw / total[parent]))
+        raw, parent, total = context_counts(here, n)
+        estimate.log10.append(safe_log10(raw / total[parent]))
         estimate.gammas.append(np.full(len(raw), config.backoff_factor))
     return estimate
 
@@ -345,13 +353,13 @@ def add_k(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
     estimate = Estimate([], [np.zeros(1)])
     contexts_count = np.zeros(1, bool)  # whether words are predicted from each context of the order below
     for n, here in enumerate(counts, 1):
-        raw, parent, total = counts_of(here, n)
+        raw, parent, total = context_counts(here, n)
         full = contexts_count if n > 1 else np.array([order == 1])
         probs = np.where(full[parent], (raw + config.add) / (total + config.add * V)[parent], 1 / V)
         if n > 1:
             weight = config.add * V / (total + config.add * V)
             estimate.gammas.append(np.where(full[: len(weight)], weight, 1.0))
-        estimate.log10.append(log10_of(probs))
+        estimate.log10.append(safe_log10(probs))
         contexts_count = here.begins | (n == order - 1)
     return estimate
 
@@ -392,8 +400,9 @@ def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder
 
 
 def estimate_with_lmplz(text: str, output: str, config: KneserNeyConfig, memory: float) -> None:
-    """Write the ARPA file with lmplz. ConfigError if lmplz is not installed, UserError with its last line of
-    output if it fails."""
+    """Estimate a model of the file `text` by lmplz, and write its ARPA file to `output`. Temporary files lie
+    beside the output. `memory`: bytes that lmplz may use. ConfigError if lmplz is not installed, UserError
+    with its last line of output if it fails."""
     program = find_lmplz()
     if not program:
         raise ConfigError(

@@ -79,8 +79,8 @@ def log_weights(weights: Floats) -> Floats:
 
 
 def learn_by_bucket(log_probs: Floats, buckets: Ints, count: int) -> Floats:
-    """Weights for each of `count` buckets of contexts: (N,) -> (B, M), given the bucket of each word. A
-    bucket without words gets the weights of the whole text."""
+    """Learn weights for each of `count` buckets of contexts: (B, M). `log_probs` (N, M): see `learn`;
+    `buckets` (N,): the bucket of each word. A bucket without words gets the weights of the whole text."""
     whole = learn(log_probs).weights
     rows = [log_probs[buckets == bucket] for bucket in range(count)]
     return np.stack([learn(row).weights if len(row) else whole for row in rows])

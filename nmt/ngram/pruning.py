@@ -28,7 +28,7 @@ MOST_DIFFERENCE = 0.01  # of a sum of probabilities and 1, in a model that can b
 
 @dataclass
 class BackoffMasses:
-    """What the n-grams of one length leave to other words after each context: (C,)"""
+    """The probability mass that the n-grams of one length leave to other words after each context: (C,)"""
 
     own: Floats  # r(h) = 1 - Σ p(w | h)
     lower: Floats  # 1 - Σ p(w | h'), over the same words

@@ -33,7 +33,7 @@ class Side:
     general: NgramModel
 
     def read(self, line: str) -> list[str]:
-        """The words of a line, with words outside the vocabulary as UNK."""
+        """Split a line into words; those outside the vocabulary become UNK."""
         return [word if word in self.vocabulary else UNK for word in files.split_words(line)]
 
     def differences(self, lines: Sequence[str]) -> Floats:
@@ -48,8 +48,8 @@ class Side:
 
 
 def learn(inside: str, general: str, config: SelectionConfig) -> Side:
-    """Estimate the two models of a language on the in-domain text and on a sample of the general text.
-    DataError for text without frequent words."""
+    """Estimate the two models of a language on the in-domain text `inside` and on a sample of the general
+    text. DataError for text without frequent words, or with too little text for the models."""
     return estimate(inside, general_sample(inside, general, config), config)
 
 
@@ -111,7 +111,8 @@ def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Float
 
 
 def concatenate(parts: Iterable[Sequence[str]]) -> Floats:
-    """Concatenate the differences of all blocks, which were written with full precision: (n,)"""
+    """Parse and concatenate the differences of all blocks, which were written as text with full precision:
+    (n,)"""
     return np.concatenate([np.zeros(0), *(np.array([float(value) for value in part]) for part in parts)])
 
 
@@ -138,16 +139,16 @@ def within(values: Floats, counts: Ints, words: int) -> Ints:
 
 @dataclass
 class Trial:
-    """A size that was tried: the perplexity of the development text under a model of this many of the best
-    lines."""
+    """Perplexity of the development text under a model of this many of the best lines."""
 
     lines: int
     perplexity: float
 
 
 def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionConfig) -> list[Trial]:
-    """Estimate models from all lines in `order`, the best half, quarter ... of them; returns their
-    perplexities on the development text. DataError if that has no words."""
+    """Estimate models from all lines of `path` in `order`, from the best half, the best quarter ... of them;
+    returns their perplexities on the development text `dev`. DataError if `dev` has no words. `order`: line
+    indices, best first."""
     texts = [side.read(line) for line in files.read_lines(dev)]
     if not any(texts):
         raise DataError(f"{dev}: no words, expected a development text of the domain")

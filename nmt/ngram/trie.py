@@ -60,12 +60,12 @@ class Trie(NamedTuple):
         return self.field(n, CHILDREN, rows), self.field(n, CHILDREN, rows + 1)
 
     def log10(self, n: int, rows: Ints | None = None) -> Floats:
-        """log10 p of n-grams of length n + 1."""
+        """log10 p of n-grams of length n + 1, by default of all: (M,)"""
         values: Floats = self.books[self.layout[n, LOG_PROB_BOOK] + self.field(n, LOG_PROB, rows)]
         return values
 
     def backoff(self, n: int, rows: Ints | None = None) -> Floats:
-        """log10 back-off of n-grams of length n + 1."""
+        """log10 back-off of n-grams of length n + 1, by default of all: (M,); 0 for the longest."""
         codes = self.field(n, BACKOFF, rows)
         if n + 1 == self.order:
             return np.zeros(len(codes))
@@ -73,8 +73,8 @@ class Trie(NamedTuple):
         return values
 
     def find(self, n: int, contexts: Ints, words: Ints) -> Ints:
-        """The rows of n-grams of length n + 2, given rows of their contexts and their last words: (K,), (K,)
-        -> (K,); -1 for those that are not in the model."""
+        """Rows of n-grams of length n + 2, (K,), -1 for those that are not in the model. `contexts`: rows of
+        their first n + 1 words, (K,); `words`: their last words, (K,)."""
         low, high = self.children(n, contexts)
         while (open_ := np.flatnonzero(low < high)).size:
             middle = (low[open_] + high[open_]) // 2
@@ -105,14 +105,15 @@ class Trie(NamedTuple):
         return LN10 * (total + weight)
 
     def state_after(self, n: int, rows: Ints | None = None) -> Ints:
-        """The state after n-grams of length n + 1."""
+        """The number of the state after n-grams of length n + 1, by default after all: (M,)"""
         if rows is None:
             rows = np.arange(int(self.layout[n, COUNT]))
         is_state = self.field(n, STATE, rows) > 0
         return np.where(is_state, rows + self.layout[n, FIRST], self.field(n, LINK, rows))
 
     def is_sound(self, V: int) -> bool:
-        """Whether all indices are within bounds, which compiled code does not check, and searches end."""
+        """Whether all indices are within bounds, which compiled code does not check, and searches end. `V`:
+        number of words of the model."""
         layout, bits = self.layout, 64 * (len(self.records) - 1)
         if layout.ndim != 2 or layout.shape[1] != COLUMNS or not len(layout) or (layout < 0).any():
             return False
@@ -153,7 +154,7 @@ class Trie(NamedTuple):
 
 
 def read_numbers(records: Words64, bits: Ints, size: int) -> Ints:
-    """The unsigned numbers of `size` bits that begin at `bits`: (K,) -> (K,)"""
+    """The unsigned numbers of `size` bits at the bit positions `bits` of the records: (K,) -> (K,)"""
     if not size:
         return np.zeros(len(bits), np.int64)
     word, shift = bits >> 6, bits & 63
@@ -179,7 +180,8 @@ def pack_numbers(columns: list[tuple[Ints, int, int]], rows: int, width: int) ->
 
 
 def add_bits(packed: Words64, words: Ints, values: Words64) -> None:
-    """Set bits of words, given by increasing indices, of which some are equal."""
+    """Set the bits of `values` (K,) in the words of `packed` with the indices `words` (K,), which increase
+    but may repeat. Changes `packed`."""
     if len(words):
         begins = np.flatnonzero(np.diff(words, prepend=-1))
         packed[words[begins]] |= np.bitwise_or.reduceat(values, begins)

@@ -42,7 +42,7 @@ OUTSIDE = -50.0  # log10 below which values stand for p = 0 and get entries of t
 
 
 def by_hash(model: NgramModel) -> NgramModel:
-    """Sort the words of a model by their hashes."""
+    """Sort the words of a model by their hashes, and renumber its n-grams accordingly."""
     hashes = np.array([hash_word(word) for word in model.words], np.uint64)
     order = np.array(
         sorted(range(len(hashes)), key=lambda word: (int(hashes[word]), model.words[word])), np.int64
@@ -71,7 +71,8 @@ class Links:
 
 
 def find_links(model: NgramModel) -> Links:
-    """A context matters if it has a longer n-gram or a back-off weight, as in KenLM."""
+    """Compute the links of all nodes. A context matters if it has a longer n-gram or a back-off weight, as in
+    KenLM."""
     first = np.cumsum([1, *(len(level.keys) for level in model.levels)])
     nodes, V = int(first[-1]), len(model.words)
     shorter, is_state = np.zeros(nodes, np.int64), np.zeros(nodes, bool)
@@ -116,10 +117,10 @@ def child(model: NgramModel, first: Ints, shorter: Ints, context: Ints, word: In
 
 
 def make_book(values: Floats, bits: int) -> tuple[Floats, Ints]:
-    """A book of values and the index of each one's entry: (B,), (M,). With `bits` 0, or where they are few
-    enough, the book has all different values. Else 2^bits entries stand for all: they begin as means of
-    equally many values each (Federico and Bertoldi 2006), and are moved to lower the squared error (Lloyd
-    1982). 0 and values that stand for p = 0 stay exact."""
+    """Choose a book of values, (B,), and the index of its entry for each of `values`, (M,). With `bits` 0, or
+    where the different values are few enough, the book has all of them. Else 2^bits entries stand for all:
+    they begin as means of equally many values each (Federico and Bertoldi 2006), and are moved to lower the
+    squared error (Lloyd 1982). 0 and values that stand for p = 0 stay exact."""
     distinct, counts = np.unique(values, return_counts=True)
     if not bits or len(distinct) <= 1 << bits:
         return distinct, np.searchsorted(distinct, values)
@@ -226,7 +227,7 @@ class TrieBuilder:
 
 
 def compile_model(model: NgramModel, bits: int = 0) -> TrieModel:
-    """The trie of a model, in memory. `bits`: of quantized values; 0: exact."""
+    """Build the trie of a model, in memory. `bits`: size of quantized values; 0: exact."""
     renumbered = by_hash(model)
     builder = TrieBuilder(renumbered, bits)
     return TrieModel.of(renumbered.words, builder.trie(), builder.upper_bounds())

@@ -42,7 +42,8 @@ class TrieModel(NamedTuple):
 
     @classmethod
     def of(cls, words: Sequence[str], trie: Trie, most: Floats) -> "TrieModel":
-        """The model of a trie. `words`: in the order of their hashes."""
+        """The model of a trie. `words`: in the order of their hashes; `most`: see the field. ValueError if
+        <unk>, <s> or </s> is missing."""
         unknown, begin, end = (words.index(word) for word in SPECIAL)
         pool = HashedWords.of(words)
         return cls(
@@ -130,5 +131,5 @@ def load_trie(folder: str | Path, verify: bool = False) -> TrieModel:
 
 
 def stamp_of(folder: str | Path) -> Path:
-    """The file in the user's cache that says that a folder has been verified."""
+    """The path of the file in the user's cache which shows that a folder has been verified."""
     return mapped.stamp_file(files.cache_folder(), folder)

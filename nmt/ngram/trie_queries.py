@@ -39,10 +39,13 @@ def read_bits(records: Words64, bit: int | np.int64, size: int) -> np.int64:
 def follow(
     lm: Trie, state: int | np.int64, word: int, weights: Floats | None
 ) -> tuple[float, float, int, np.int64]:
-    """Read a word in a state. Returns log10 p of the n-gram that matches, natural log p of the word, the
-    number of back-offs before, and the state after it. `weights`: scratch memory (order,) for the log10
-    back-offs, longest context first. `lm`: a trie, or any tuple that has its fields; one long function,
-    because to count references to arrays in smaller ones would take longer than the work itself."""
+    """Read a word in a state. Returns log10 p of the longest n-gram that matches, natural log p of the word,
+    the number of back-offs, and the next state.
+
+    `lm`: a trie, or any tuple that has its fields; `weights`: scratch memory (order,) that is filled with the
+    log10 back-offs, longest context first; None: they are not needed. This is one long function, because
+    counting references to arrays in smaller ones would take longer than the work itself.
+    """
     total, count, n = 0.0, 0, len(lm.layout) - 2
     node, level, row = np.int64(state), np.int64(0), np.int64(word)
     while node and not level:

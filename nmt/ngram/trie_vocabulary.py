@@ -64,7 +64,8 @@ class HashedWords(NamedTuple):
 
 
 class WordIds(dict[str, int]):
-    """The numbers of words, looked up in a pool and remembered; that of <unk> for a word outside it."""
+    """The ids of words, looked up in a pool; up to REMEMBERED of them are kept in memory. A word outside the
+    pool has the id of <unk>."""
 
     def __init__(self, pool: HashedWords, unknown: int) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Transfer:
-    """What a model has taken over from its parent."""
+    """Report of how many weights and words a model has taken over from its parent."""
 
     copied: int  # weights (single numbers) of the model that came from the parent
     total: int

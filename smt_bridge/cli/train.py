@@ -66,12 +66,12 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the options. ConfigError for settings beside --add, which takes those of its model."""
     arguments = parser()
     args = arguments.parse_args(argv, argparse.Namespace(**dict.fromkeys(SETTINGS)))
-    given = [name for name in SETTINGS if getattr(args, name) is not None]
-    if args.add and given:
+    changed = [name for name in SETTINGS if getattr(args, name) is not None]
+    if args.add and changed:
         raise ConfigError(
-            f"--{given[0].replace('_', '-')}: --add keeps the settings of {args.add}; leave the option out"
+            f"--{changed[0].replace('_', '-')}: --add keeps the settings of {args.add}; leave the option out"
         )
-    for name in set(SETTINGS) - set(given):
+    for name in set(SETTINGS) - set(changed):
         setattr(args, name, arguments.get_default(name))
     return args
 

@@ -125,8 +125,8 @@ def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathP
     """Scores of LexicalReordering, summed by owner: (count, 6)"""
     pair = sentence.pairs()[phrases.option]
     rows = builder.rows
-    known = rows.reordering(np.maximum(pair, 0))
-    values = np.where((pair >= 0)[:, None], known, rows.default_reordering)
+    table_scores = rows.reordering(np.maximum(pair, 0))
+    values = np.where((pair >= 0)[:, None], table_scores, rows.default_reordering)
     return sums(reorderings(phrases, values), phrases.owner, count)
 
 

@@ -246,7 +246,7 @@ def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[b
 
 
 def as_int32(numbers: "array[int]") -> NDArray[np.int32]:
-    """The same memory as a numpy array."""
+    """View the numbers as a numpy array, which shares their memory."""
     return np.frombuffer(numbers, np.int32)
 
 

@@ -1,6 +1,6 @@
-"""Align words in both directions, alone or by several workers.
+"""Word alignment of a parallel text in both directions, in this process or by several workers.
 
-nmt/formats/pharaoh.py reads the links of any tool.
+Links of other tools are read by nmt/formats/pharaoh.py.
 """
 
 import importlib.util
@@ -54,10 +54,11 @@ Texts = Sequence[list[str]]
 
 
 def thot() -> Any:
-    """Import the package sil-thot. ConfigError if it is not installed.
+    """Import the package sil-thot and return its module `thot.alignment`. ConfigError if it is not installed.
 
-    It runs with one thread: several threads add floating-point numbers in varying order, so that a link
-    occasionally differs from run to run. Its OpenMP reads the variable when it is loaded.
+    sil-thot runs with one thread: several threads add floating-point numbers in varying order, so that a link
+    occasionally differs from run to run. Its OpenMP reads OMP_NUM_THREADS when it is loaded, so the variable
+    is set during the import and restored afterwards.
     """
     previous = os.environ.get("OMP_NUM_THREADS")
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -79,9 +80,9 @@ def thot() -> Any:
 class Aligner(ABC):
     """Aligns the words of a parallel text.
 
-    With several workers, one trains the model, and each aligns shards with the files that `train` has
-    written. By default these are the links of the whole text; an aligner whose model can be saved overrides
-    `train`, `load` and `align_part`.
+    With several workers, one worker trains the model of a direction by `train`; then each worker aligns
+    shards of the text with the files that `train` wrote. By default these files have the links of the whole
+    text. An aligner whose model can be saved overrides `train`, `load` and `align_part`.
     """
 
     def check(self) -> None:
@@ -90,23 +91,27 @@ class Aligner(ABC):
 
     @abstractmethod
     def align(self, sources: Texts, targets: Texts) -> Sequence[Links]:
-        """Align one direction: links of each sentence pair, none if a side is empty."""
+        """Align one direction. Returns the links of each sentence pair; none if a side is empty or longer
+        than LONGEST words. UserError if the tool fails."""
 
     def align_and_keep(self, sources: Texts, targets: Texts, folder: Path) -> Sequence[Links]:
-        """Align one direction, and write the model to a new folder if it can align new text."""
+        """Align one direction like `align`. If the model can align new text, it is also written to `folder`,
+        which must not exist yet."""
         return self.align(sources, targets)
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
-        """Train on a text; write the model into files whose paths begin with `prefix`."""
+        """Train on a text, and write the model into files whose paths begin with `prefix`. UserError or
+        OSError if they cannot be written."""
         pack_links(self.align_and_keep(sources, targets, Path(f"{prefix}{KEPT}"))).save(prefix)
 
     def load(self, prefix: str) -> Any:
-        """Load a model from its files, which the caller may remove afterwards."""
+        """Load a model from the files of `train`, which may be removed afterwards. UserError or OSError if
+        they cannot be read."""
         return load_links(prefix)
 
     def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> Sequence[Links]:
-        """Align pairs of the text that the model was trained on, from pair `first` on; same links as
-        `align`."""
+        """Align consecutive pairs of the text that the model was trained on, with the same links as `align`.
+        `first`: index of their first pair in that text, from 0."""
         links: PackedLinks = model[first : first + len(sources)]
         return links
 
@@ -193,8 +198,8 @@ class FastAlign(Aligner):
 
 
 class Eflomal(Aligner):
-    """The program eflomal-align, if it is installed: Gibbs sampling with word order and fertility. It is
-    seeded by the system, so that some links vary from run to run."""
+    """Runs the program eflomal-align, which must be installed: Gibbs sampling with word order and fertility.
+    It takes its seed from the system, so that some links vary from run to run."""
 
     name = "eflomal-align"
 
@@ -215,7 +220,8 @@ class Eflomal(Aligner):
         return align_alignable(self.run, sources, targets)
 
     def run(self, sources: Texts, targets: Texts) -> list[Links]:
-        """Run the program. UserError with the last line of its messages if it fails."""
+        """Run the program on pairs without an empty side; returns the links of each. UserError with the last
+        line of its error messages if it fails."""
         with tempfile.TemporaryDirectory(prefix="smt-align.") as folder:
             paths = [f"{folder}/{name}" for name in ("source", "target", "links")]
             for path, texts in zip(paths, (sources, targets), strict=False):
@@ -235,15 +241,15 @@ class Eflomal(Aligner):
 
 
 def numbered_lines(texts: Texts) -> Iterable[str]:
-    """Replace words by numbers, the same for all spellings of a word that differ only in case, as in eflomal;
-    eflomal itself would also split words at characters other than our blanks."""
+    """Yield each sentence with numbers instead of words. As in eflomal, spellings that differ only in case
+    have the same number; eflomal itself would also split words at characters other than our blanks."""
     numbers: dict[str, int] = {}
     for words in texts:
         yield " ".join(str(numbers.setdefault(word.lower(), len(numbers))) for word in words)
 
 
 def alignable_pairs(sources: Texts, targets: Texts) -> Int64s:
-    """Indices of pairs without an empty side or one that is too long: (K,)"""
+    """Indices (K,) of the pairs that can be aligned: neither side is empty or longer than LONGEST words."""
     lengths = pack_text(sources).lengths, pack_text(targets).lengths
     return np.flatnonzero((np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= LONGEST))
 
@@ -251,7 +257,8 @@ def alignable_pairs(sources: Texts, targets: Texts) -> Int64s:
 def align_alignable(
     links_of: Callable[[PackedText, PackedText], Iterable[Links]], sources: Texts, targets: Texts
 ) -> PackedLinks:
-    """Links of all pairs, from a function that aligns those without an empty side or one that is too long."""
+    """Align all pairs of a text. `links_of` gets only the pairs that can be aligned (see `alignable_pairs`)
+    and returns their links; the other pairs get no links."""
     texts = pack_text(sources), pack_text(targets)
     numbers = alignable_pairs(*texts)
     if len(numbers) < len(sources):
@@ -276,7 +283,8 @@ DIRECTIONS = "source-to-target", "target-to-source"  # folders of kept models
 
 
 def read_texts(source: str | Path, target: str | Path) -> tuple[PackedText, PackedText]:
-    """Read the words of a parallel corpus. DataError for unequal numbers of lines, or no words."""
+    """Read both sides of a parallel corpus as words. DataError for unequal numbers of lines, or if no pair
+    has words on both sides."""
     sources, targets = split_sides(files.parallel(source, target))
     if not (np.minimum(sources.lengths, targets.lengths) > 0).any():
         raise no_words_error(source)
@@ -284,7 +292,7 @@ def read_texts(source: str | Path, target: str | Path) -> tuple[PackedText, Pack
 
 
 def split_sides(rows: Iterable[Sequence[str]]) -> tuple[PackedText, PackedText]:
-    """The words of both sides of parallel lines."""
+    """Split parallel lines (source, target) into words; returns the text of each side."""
     sources, targets = Packer(), Packer()
     for source, target in rows:
         sources.add(files.split_words(source))
@@ -300,14 +308,18 @@ def no_words_error(source: str | Path) -> DataError:
 def align_both_directions(
     sources: Texts, targets: Texts, method: str, models: Path | None = None
 ) -> tuple[PackedLinks, PackedLinks]:
-    """Align both directions, with the source word first. `method`: a name in ALIGNERS; `models`: existing
-    folder for the models of both directions, if they can align new text."""
+    """Align both directions; returns the links of source to target and of target to source, both with the
+    source word first.
+
+    `method`: a name in ALIGNERS; `models`: existing folder in which the models of both directions are written
+    if they can align new text. Raises the errors of the aligner.
+    """
     aligner = ALIGNERS[method]
 
-    def links(way: int, left: Texts, right: Texts) -> PackedLinks:
+    def links(direction: int, left: Texts, right: Texts) -> PackedLinks:
         if models is None:
             return pack_links(aligner.align(left, right))
-        return pack_links(aligner.align_and_keep(left, right, models / DIRECTIONS[way]))
+        return pack_links(aligner.align_and_keep(left, right, models / DIRECTIONS[direction]))
 
     forward = links(0, sources, targets)
     log.info("source to target aligned")
@@ -324,7 +336,7 @@ def align_both_directions(
 
 
 TRAIN, ALIGN = "train", "align"
-WAYS = "source to target", "target to source"
+DIRECTION_NAMES = "source to target", "target to source"
 MODEL_PREFIX = "model"  # beginning of the names of its files
 SHARD_WORDS = 100_000  # of both sides in a shard: seconds of work
 
@@ -358,9 +370,11 @@ def align_shared(
     shared: SharedFolder,
     words: int = SHARD_WORDS,
 ) -> AlignmentCounts:
-    """Write the links of a parallel text. `method`, `heuristic`: names in ALIGNERS and HEURISTICS.
+    """Align a parallel text by several workers and write its links; returns the numbers of pairs and links.
 
-    DataError for texts of unequal length or without words; errors of the executor, and `stages.lock_shared`.
+    `method`, `heuristic`: names in ALIGNERS and HEURISTICS; `shared`: the folder in which the workers
+    exchange files; `words`: words of both sides in a shard. DataError for texts of unequal length or without
+    words; also raises the errors of the executor, and of `stages.lock_shared`.
     """
     folder = shared.folder
     job_settings: dict[str, object] = {
@@ -377,12 +391,12 @@ def align_shared(
             raise no_words_error(source)
         worker = AlignmentWorker(folder, method, heuristic)
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
-            ways = [f"word alignment, {way}" for way in WAYS]
-            for stage, what in ((TRAIN, ways), (ALIGN, names)):
+            titles = [f"word alignment, {direction}" for direction in DIRECTION_NAMES]
+            for stage, what in ((TRAIN, titles), (ALIGN, names)):
                 list(stages.run_stage(running, stage, what))
-        for way, name in enumerate(DIRECTIONS):
+        for direction, name in enumerate(DIRECTIONS):
             if outputs.models:
-                copy_kept(task_file(folder, TRAIN, way), outputs.models / name)
+                copy_model(task_file(folder, TRAIN, direction), outputs.models / name)
         paths = [task_file(folder, ALIGN, number) for number in range(len(names))]
         for part, path in enumerate((outputs.both, outputs.forward, outputs.reverse)):
             if path:
@@ -396,12 +410,13 @@ def align_shared(
 
 
 def link_lines(part: int, path: Path) -> list[str]:
-    """Lines of links in part `part` of a task's file."""
+    """Read the lines of links from the file of a task of `align_shard`. `part`: 0 symmetrized, 1 forward, 2
+    reverse."""
     return stages.read_part(path, part).decode().split("\n")
 
 
 class AlignmentWorker(stages.StageWorker):
-    """Runs the stages of an alignment; loaded models stay in memory."""
+    """Worker for the stages of an alignment; the models that it loaded stay in memory."""
 
     def __init__(self, folder: Path, method: str, heuristic: str) -> None:
         """`method`, `heuristic`: names in ALIGNERS and HEURISTICS."""
@@ -412,25 +427,26 @@ class AlignmentWorker(stages.StageWorker):
     def compute_parts(self, stage: str, number: int) -> Iterable[Part]:
         return STAGES[stage](self, number)
 
-    def links(self, way: int, first: int, sources: PackedText, targets: PackedText) -> PackedLinks:
-        """Align consecutive sentence pairs. `first`: number of the first of them in the whole text, from 0;
-        `way`: index of the direction in WAYS. In both directions a link has the source word first."""
+    def links(self, direction: int, first: int, sources: PackedText, targets: PackedText) -> PackedLinks:
+        """Align consecutive pairs of the text, which begin at its pair number `first` (from 0). `direction`:
+        its index in DIRECTION_NAMES. In both directions a link has the source word first."""
         aligner = ALIGNERS[self.method]
-        if way not in self.models:
-            self.models[way] = self.load(aligner, way)
-        if way:
-            return pack_links(aligner.align_part(self.models[way], first, targets, sources)).swap()
-        return pack_links(aligner.align_part(self.models[way], first, sources, targets))
+        if direction not in self.models:
+            self.models[direction] = self.load(aligner, direction)
+        if direction:
+            return pack_links(aligner.align_part(self.models[direction], first, targets, sources)).swap()
+        return pack_links(aligner.align_part(self.models[direction], first, sources, targets))
 
-    def load(self, aligner: Aligner, way: int) -> Any:
+    def load(self, aligner: Aligner, direction: int) -> Any:
         """Load the model of a direction."""
-        with unpacked(task_file(self.folder, TRAIN, way)) as folder:
+        with unpack_files(task_file(self.folder, TRAIN, direction)) as folder:
             return aligner.load(f"{folder}/{MODEL_PREFIX}")
 
 
 @contextmanager
-def unpacked(path: Path) -> Iterator[Path]:
-    """A temporary folder with the files of a task's file that `train_direction` made."""
+def unpack_files(path: Path) -> Iterator[Path]:
+    """Write the files that `train_direction` packed into the task's file `path` to a temporary folder, which
+    is removed at the end; yields the folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for part, file_name in enumerate(json.loads(stages.read_part(path, 0)), 1):
@@ -439,16 +455,17 @@ def unpacked(path: Path) -> Iterator[Path]:
         yield folder
 
 
-def copy_kept(path: Path, target: Path) -> None:
-    """Copy the model that aligns new text, if there is one, from the task's file of its training."""
-    with unpacked(path) as folder:
-        if (kept := folder / f"{MODEL_PREFIX}{KEPT}").is_dir():
-            shutil.copytree(kept, target)
+def copy_model(path: Path, target: Path) -> None:
+    """Copy the model that aligns new text to the new folder `target`. `path`: the task's file of its
+    training. Copies nothing if the aligner has no such model."""
+    with unpack_files(path) as folder:
+        if (model := folder / f"{MODEL_PREFIX}{KEPT}").is_dir():
+            shutil.copytree(model, target)
 
 
 def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
-    """Train the model of one direction. Returns the names of its files, followed by their contents: the
-    model, or the links of all pairs."""
+    """Train the model of a direction. `number`: its index in DIRECTION_NAMES. Returns the names of the
+    model's files as JSON, followed by the content of each."""
     with tempfile.TemporaryDirectory() as folder:
         run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
         paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
@@ -460,11 +477,11 @@ SYMMETRIZE = LazyPart("smt_bridge.extraction.symmetrization:symmetrize")  # impo
 
 
 def align_shard(worker: AlignmentWorker, number: int) -> Iterable[Part]:
-    """Lines of symmetrized, forward and reverse links; then JSON with the number of links and of pairs
-    that cannot be aligned."""
+    """Align shard `number`. Returns lines of symmetrized, forward and reverse links; then JSON with the
+    number of symmetrized links and of pairs that cannot be aligned."""
     shard = stages.read_shard(worker.folder, number)
     sources, targets = split_sides(shard.rows)
-    forward, reverse = (worker.links(way, shard.first - 1, sources, targets) for way in (0, 1))
+    forward, reverse = (worker.links(direction, shard.first - 1, sources, targets) for direction in (0, 1))
     symmetrize = cast(Callable[..., PackedLinks], SYMMETRIZE.load())
     both = symmetrize(forward, reverse, worker.heuristic)
     skipped = len(sources) - len(alignable_pairs(sources, targets))
@@ -487,7 +504,8 @@ STAGES: dict[str, Callable[[AlignmentWorker, int], Iterable[Part]]] = {
 
 
 def run_training(arguments: list[str]) -> None:
-    """Call `train_process` in a process that ends with this one. UserError with its last line if it fails."""
+    """Call `train_process` with these arguments in a child process, which ends if this process does.
+    UserError with the last line of its error output if it fails."""
     code = f"import sys; from {__name__} import train_process; sys.exit(train_process(*sys.argv[1:]))"
     call = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -499,23 +517,24 @@ def run_training(arguments: list[str]) -> None:
         raise UserError(reason if status == 2 else f"training of word alignment: {reason}")
 
 
-def train_process(folder: str, method: str, way: str, prefix: str) -> int:
-    """Train one direction; returns the exit status, 2 for a UserError, whose message is printed."""
+def train_process(folder: str, method: str, direction: str, prefix: str) -> int:
+    """Train one direction; arguments as in `train_on_shards`. Returns the exit status: 0, or 2 for a
+    UserError, whose message is printed to stderr."""
     threading.Thread(target=follow_parent, daemon=True).start()
     try:
         plugins.load()
-        train_on_shards(Path(folder), method, int(way), prefix)
+        train_on_shards(Path(folder), method, int(direction), prefix)
     except UserError as error:
         print(error, file=sys.stderr)
         return 2
     return 0
 
 
-def train_on_shards(folder: Path, method: str, way: int, prefix: str) -> None:
-    """Train on the shards of a job in one direction. `way`: 0 source to target, 1 target to source. Writes
-    the model into files whose paths begin with `prefix`."""
+def train_on_shards(folder: Path, method: str, direction: int, prefix: str) -> None:
+    """Train on the shards of a job in one direction. `direction`: 0 source to target, 1 target to source.
+    Writes the model into files whose paths begin with `prefix`."""
     sources, targets = split_sides(stages.read_shards(folder))
-    if way:
+    if direction:
         sources, targets = targets, sources
     ALIGNERS[method].train(sources, targets, prefix)
 

@@ -80,9 +80,10 @@ class WordCounts:
 
 
 def count_words(lines: Iterable[tuple[str, ...]], names: Sequence[str], first: int = 1) -> WordCounts:
-    """Count sentence pairs with their points, the first of which is line `first` of the files `names`.
+    """Count the words of sentence pairs and check them. `lines`: source, target and points of each pair;
+    `names`: the files that they come from, for messages; `first`: line number of the first pair.
 
-    DataError for points outside sentences, or words that tables cannot hold.
+    DataError for malformed points, points outside sentences, or words that Moses' tables cannot hold.
     """
     counts = WordCounts((set(), set()))
     for number, (left, right, points) in enumerate(lines, first):
@@ -114,7 +115,8 @@ def check_word(word: str, location: str) -> None:
 
 
 def blocks(lines: Iterable[tuple[str, ...]], words: CorpusSurvey, tokens: int) -> Iterator[SentenceBlock]:
-    """Cut sentence pairs and their points into blocks of about `tokens` words."""
+    """Cut sentence pairs (source, target, points) into blocks of at least `tokens` words of both sides; the
+    last one may have fewer. KeyError for a word that is not in `words`."""
     rows: list[tuple[list[int], list[int], list[int]]] = []
     count = 0
     left_ids, right_ids = words.source.ids, words.target.ids
@@ -136,7 +138,8 @@ def blocks(lines: Iterable[tuple[str, ...]], words: CorpusSurvey, tokens: int) -
 
 
 def make_block(rows: list[tuple[list[int], list[int], list[int]]]) -> SentenceBlock:
-    """Concatenate sentence pairs: source words, target words, and links i j i j ..."""
+    """Concatenate sentence pairs. Each row has the source word ids, the target word ids, and the links as i j
+    i j ..."""
     parts = []
     for column in zip(*rows, strict=True):
         numbers = np.array([number for row in column for number in row], np.int32)

@@ -102,6 +102,7 @@ def best_links(sources: PackedText, targets: PackedText, keep: Keep | None = Non
 
 
 def make_corpus(sources: PackedText, targets: PackedText) -> PackedCorpus:
+    """Pack a parallel text, and sort the positions of the target side by word."""
     first = np.append(0, np.cumsum(np.bincount(targets.ids, minlength=len(targets.words))))
     pairs = np.repeat(np.arange(len(targets), dtype=np.int32), targets.lengths)
     tokens = np.empty(len(targets.ids), np.int32)
@@ -110,7 +111,7 @@ def make_corpus(sources: PackedText, targets: PackedText) -> PackedCorpus:
 
 
 def make_links(best: Ids, target_offsets: Offsets) -> PackedLinks:
-    """Links from the source word of each target word, or EMPTY."""
+    """Links from `best` (N,): the index of each target token's source word in its sentence, or EMPTY."""
     room = np.count_nonzero(best != EMPTY)
     source, target = np.empty(room, np.uint16), np.empty(room, np.uint16)
     offsets = np.zeros(len(target_offsets), np.int64)
@@ -122,6 +123,8 @@ def make_links(best: Ids, target_offsets: Offsets) -> PackedLinks:
 def fill_links(
     best: Ids, target_offsets: Offsets, source: Positions, target: Positions, offsets: Offsets
 ) -> None:
+    """Fill `source` and `target` (L,) with the links of all pairs, and `offsets` (pairs + 1,) with their
+    bounds."""
     size = 0
     for pair in range(len(target_offsets) - 1):
         for position in range(target_offsets[pair], target_offsets[pair + 1]):
@@ -142,8 +145,8 @@ def fill_tokens(targets: Ids, following: Offsets, tokens: Ids) -> None:
 
 @njit
 def different_words(corpus: PackedCorpus, rows: int, low: int, high: int) -> Offsets:
-    """Count the distinct source words that occur in a sentence with each target word from `low` to `high`.
-    `rows`: number of source words."""
+    """Count the distinct source words that occur in a sentence pair with each target word from `low` to
+    `high` - 1: (high - low,). `rows`: number of source words."""
     counts = np.zeros(high - low, np.int64)
     seen = np.full(rows, -1, np.int32)
     for word in range(low, high):

@@ -38,8 +38,8 @@ def make_packing(side: SideVocab, longest: int) -> Packing:
 def has_link(
     points: Int32s, first: int, last: int, source: int, target: int, source_size: int, target_size: int
 ) -> bool:
-    """Whether points[first : last] has a link; virtual links stand before the first words and behind the
-    last."""
+    """Whether `source` and `target` are linked by one of points[first : last]. There are also virtual links
+    before the first words (-1, -1) and behind the last ones (source_size, target_size)."""
     if source == -1 and target == -1:
         return True
     if source < 0 or target < 0:
@@ -63,7 +63,8 @@ def orientation(straight: bool, crossed: bool) -> int:
 
 @njit
 def limits(points: Int32s, first: int, last: int, n: int, m: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-    """First and last source word linked to each target word, (m,) each, and vice versa, (n,) each."""
+    """First and last source word linked to each target word, (m,) each, and vice versa, (n,) each. For an
+    unlinked word the first is beyond the sentence, and the last is -1. The links are points[first : last]."""
     low, high = np.full(m, n), np.full(m, -1)
     back_low, back_high = np.full(n, m), np.full(n, -1)
     for index in range(first, last):
@@ -77,7 +78,8 @@ def limits(points: Int32s, first: int, last: int, n: int, m: int) -> tuple[Int64
 def is_consistent(
     back_low: Int64s, back_high: Int64s, first: int, last: int, target_first: int, target_last: int
 ) -> bool:
-    """Whether source words first ... last are linked only to target_first ... target_last."""
+    """Whether source words `first` to `last`, inclusive, are linked only to target words `target_first` to
+    `target_last`. `back_low`, `back_high`: see `limits`."""
     for i in range(first, last + 1):
         if back_high[i] >= 0 and (back_low[i] < target_first or back_high[i] > target_last):
             return False
@@ -88,7 +90,8 @@ def is_consistent(
 def alignment_square(
     points: Int32s, p0: int, p1: int, first: int, last: int, target_first: int, target_last: int
 ) -> np.uint64:
-    """Links inside a pair: bit 8 i + j is set for its source word i and target word j."""
+    """Links inside a pair, of points[p0 : p1]: bit 8 i + j is set for source word i and target word j of the
+    pair. All bounds of the pair are inclusive."""
     bits = np.uint64(0)
     for index in range(p0, p1):
         i, j = points[index, 0] - first, points[index, 1] - target_first
@@ -127,9 +130,11 @@ def extract(
     source: Int32s, source_cut: Int64s, target: Int32s, target_cut: Int64s, points: Int32s, point_cut: Int64s,
     longest: int, of_source: Packing, of_target: Packing, keys: UINT, square: UINT, ways: NDArray[np.uint8],
 ) -> int:  # fmt: skip
-    """Fill keys (N, source columns + target columns), square (N,) and ways (N,).
+    """Extract all pairs of a block with at most `longest` words on each side. Fills `keys` (N, source columns
+    + target columns), `square` (N,) with alignment squares, and `ways` (N,) with orientations; the other
+    arrays are those of a `SentenceBlock`.
 
-    Returns the number of pairs, or -1 if there is not enough room.
+    Returns the number of pairs, or -1 if there are more than N.
     """
     count = 0
     for pair in range(len(source_cut) - 1):
@@ -178,8 +183,8 @@ def extract(
 
 
 class Extractor:
-    """Extracts the occurrences of phrase pairs, block by block. Remembers how many rows the largest block
-    needed, so that later blocks are rarely extracted twice."""
+    """Extracts the instances of phrase pairs, block by block. It remembers the largest number of rows that a
+    block needed, so that later blocks are rarely extracted twice."""
 
     def __init__(self, words: CorpusSurvey, longest: int) -> None:
         """`longest`: the maximum phrase length in words."""
@@ -202,7 +207,8 @@ class Extractor:
 
 
 def unpack(keys: UINT, packing: Packing, longest: int) -> Int32s:
-    """Unpack words and end number of phrases, then 0: (N, columns) -> (N, longest + 1)"""
+    """Unpack keys (N, columns) into word ids (N, longest + 1): the words of each phrase, its end symbol, then
+    0."""
     mask = np.uint64((1 << packing.bits) - 1)
     shifts = [np.uint64(packing.bits * (packing.each - 1 - index)) for index in range(packing.each)]
     columns = [
@@ -213,7 +219,7 @@ def unpack(keys: UINT, packing: Packing, longest: int) -> Int32s:
 
 
 def word_pairs(block: SentenceBlock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Both words of every link of a block, and NULL (0) with every unlinked word: (L,), (L,)"""
+    """Source and target word of every link of a block, and every unlinked word with NULL (0): (L,), (L,)"""
     source_of = np.repeat(block.source_cut[:-1], np.diff(block.point_cut)) + block.points[:, 0]
     target_of = np.repeat(block.target_cut[:-1], np.diff(block.point_cut)) + block.points[:, 1]
     unlinked_source, unlinked_target = np.ones(len(block.source), bool), np.ones(len(block.target), bool)

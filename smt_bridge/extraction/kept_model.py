@@ -73,7 +73,7 @@ class KeptModel(NamedTuple):
 
 
 def train(sources: PackedText, targets: PackedText, folder: Path) -> PackedLinks:
-    """`best_links`, and write the model to an existing, empty folder."""
+    """Train and align like `best_links`, and write the model to `folder`, which must exist and be empty."""
 
     def keep(corpus: PackedCorpus, lexicon: LexicalTable, tension: float) -> None:
         members, likely, counts = entries(corpus, lexicon, len(sources.words))
@@ -121,8 +121,8 @@ def align_both_directions(
 
 
 def align(model: KeptModel, sources: PackedText, targets: PackedText) -> PackedLinks:
-    """Align sentence pairs without empty sides: the best source word of each target word, if one is better
-    than none."""
+    """Align sentence pairs without empty sides: each target word is linked to its best source word, if that
+    is more likely than none."""
     best = np.full(len(targets.ids), EMPTY, np.int32)
     find_best(
         known_words(model.source_words, sources),
@@ -137,7 +137,7 @@ def align(model: KeptModel, sources: PackedText, targets: PackedText) -> PackedL
 
 
 def known_words(words: list[str], text: PackedText) -> Ids:
-    """The model's numbers of a text's words; EMPTY for words that it does not know."""
+    """The ids in `words` of all tokens of a text, (N,); EMPTY for a token that is not in `words`."""
     number_of = {word: number for number, word in enumerate(words)}
     numbers = np.array([number_of.get(word, EMPTY) for word in text.words], np.int32)
     return numbers[text.ids]
@@ -171,7 +171,8 @@ def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids
 
 @njit_ieee
 def probability(logarithm: float, total: float) -> float:
-    """The probability of an entry whose count has this logarithm."""
+    """The probability of an entry of a kept model. `logarithm`: natural logarithm of its count; `total`: see
+    `KeptModel.totals`."""
     return math.exp(digamma(math.exp(logarithm)) - total)
 
 
@@ -189,7 +190,9 @@ def find_best(
     tension: float,
     best: Ids,
 ) -> None:
-    """Write the index of the best source word of each target token into `best`."""
+    """Write the index, within its sentence, of the best source word of each target token into `best` (N,);
+    tokens that are best left unlinked are not changed. `source_ids`, `target_ids`: of all tokens, EMPTY for
+    words that the model does not know; `starts` to `tension`: see `KeptModel`."""
     for pair in range(len(source_offsets) - 1):
         source_start, first = source_offsets[pair], target_offsets[pair]
         n, m = source_offsets[pair + 1] - source_start, target_offsets[pair + 1] - first

@@ -45,7 +45,8 @@ class PackedText(Sequence[list[str]]):
         return np.diff(self.offsets)
 
     def select(self, sentences: Int64s) -> "PackedText":
-        """Some sentences, with words numbered as if there were no others."""
+        """The sentences with these indices as a text of their own, whose word numbers are in order of
+        appearance."""
         tokens, offsets = ragged(self.offsets, sentences)
         kinds, first, kind = np.unique(self.ids[tokens], return_index=True, return_inverse=True)
         order = np.argsort(first)
@@ -69,6 +70,7 @@ class Packer:
         self.ids, self.offsets = array("i"), array("q", [0])
 
     def add(self, words: Iterable[str]) -> None:
+        """Add a sentence, and number its new words."""
         numbers = self.numbers
         self.ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
         self.offsets.append(len(self.ids))
@@ -82,6 +84,7 @@ class Packer:
 
 
 def pack_text(texts: Iterable[Sequence[str]]) -> PackedText:
+    """Pack sentences into arrays; a text that is packed already is returned as it is."""
     if isinstance(texts, PackedText):
         return texts
     packer = Packer()
@@ -115,8 +118,8 @@ class PackedLinks(Sequence[Links]):
         inside = slice(self.offsets[index], self.offsets[index + 1])
         return frozenset(zip(self.source[inside].tolist(), self.target[inside].tolist(), strict=True))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and list(self) == list(other)
+    def __eq__(self, value: object) -> bool:
+        return isinstance(value, Sequence) and list(self) == list(value)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -125,13 +128,14 @@ class PackedLinks(Sequence[Links]):
         return PackedLinks(self.target, self.source, self.offsets)
 
     def spread(self, pairs: Int64s, count: int) -> "PackedLinks":
-        """The links of `count` pairs, of which these are those of `pairs`, and the others have none."""
+        """Links of `count` pairs: pair `pairs[i]` has those of pair i of this object, and all others have
+        none."""
         sizes = np.zeros(count, np.int64)
         sizes[pairs] = np.diff(self.offsets)
         return PackedLinks(self.source, self.target, np.append(0, np.cumsum(sizes)))
 
     def lines(self) -> Iterator[str]:
-        """Each pair's links as pharaoh.format_links writes them."""
+        """Yield the links of each pair as a line, in the format of `pharaoh.format_links`."""
         for first in range(0, len(self), LINES):
             part = self[first : first + LINES]
             pair = np.repeat(np.arange(len(part)), np.diff(part.offsets))
@@ -143,7 +147,7 @@ class PackedLinks(Sequence[Links]):
                 yield " ".join(points[start:end])
 
     def save(self, prefix: str) -> None:
-        """Write the arrays into files whose paths begin with `prefix`."""
+        """Write each array into a .npy file whose path begins with `prefix`; `load_links` reads them."""
         for name, values in self.arrays().items():
             np.save(f"{prefix}.{name}.npy", values)
 
@@ -152,7 +156,7 @@ class PackedLinks(Sequence[Links]):
 
 
 def load_links(prefix: str) -> PackedLinks:
-    """Map the arrays that `save` wrote, which may be removed then."""
+    """Map the arrays that `PackedLinks.save` wrote into memory; the files may be removed afterwards."""
     names = ("source", "target", "offsets")
     source, target, offsets = (
         np.load(Path(f"{prefix}.{name}.npy"), allow_pickle=False, mmap_mode="r") for name in names
@@ -161,6 +165,8 @@ def load_links(prefix: str) -> PackedLinks:
 
 
 def pack_links(links: Iterable[Links]) -> PackedLinks:
+    """Pack the links of sentence pairs into arrays; links that are packed already are returned as they
+    are."""
     if isinstance(links, PackedLinks):
         return links
     source, target, offsets = array("H"), array("H"), array("q", [0])

@@ -41,8 +41,8 @@ class PhrasePairs:
 
 
 def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
-    """Merge equal instances into rows of key, alignment, count and six orientation counts: (N, K + 8),
-    sorted."""
+    """Merge equal instances. `keys` (N, K), `square` (N,) and `ways` (N,) are those of `Extractor.instances`.
+    Returns sorted rows of key, alignment square, count and six orientation counts: (R, K + 8)."""
     flags = np.zeros((len(keys), 7), np.uint64)
     flags[:, 0] = 1
     flags[np.arange(len(keys)), 1 + ways // 3] = 1
@@ -57,7 +57,8 @@ def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
 
 
 def merge_rows(rows: UINT) -> UINT:
-    """Add up rows with the same key and alignment; the result is sorted."""
+    """Add up the counts of rows (N, K + 8) with the same key and alignment, see `condense`; the result is
+    sorted."""
     head = rows.shape[1] - 7
     rows = rows[sorted_order(rows, head)]
     starts = group_starts(rows, head)
@@ -66,8 +67,9 @@ def merge_rows(rows: UINT) -> UINT:
 
 @njit
 def larger_alignment(first: np.uint64, second: np.uint64, by_target: bool) -> bool:
-    """Compare two alignments as Moses compares vectors of sets: word by word of one side, by the words linked
-    to each, in order."""
+    """Whether alignment square `first` is larger than `second`, as Moses compares vectors of sets: word by
+    word of one side, by the words linked to each, in order. `by_target`: by target words, else by source
+    words."""
     for outer in range(8):
         for inner in range(8):
             shift = np.uint64(8 * inner + outer) if by_target else np.uint64(8 * outer + inner)
@@ -88,7 +90,8 @@ def larger_alignment(first: np.uint64, second: np.uint64, by_target: bool) -> bo
 
 @njit
 def most_frequent(starts: Int64s, square: UINT, count: Int64s, by_target: bool) -> UINT:
-    """The most frequent alignment of each group of rows."""
+    """The most frequent alignment square of each of G groups of rows: (G,). Ties are broken by
+    `larger_alignment`. `starts` (G,): the first row of each group; `square`, `count` (R,): of each row."""
     best = np.empty(len(starts), np.uint64)
     for group in range(len(starts)):
         end = starts[group + 1] if group + 1 < len(starts) else len(square)
@@ -103,7 +106,7 @@ def most_frequent(starts: Int64s, square: UINT, count: Int64s, by_target: bool) 
 
 
 def distinct_pairs(rows: UINT) -> PhrasePairs:
-    """The distinct pairs of the condensed rows of a file."""
+    """Merge condensed rows (N, K + 8), see `condense`, into distinct pairs."""
     rows = merge_rows(rows)
     width = rows.shape[1] - 8
     starts = group_starts(rows, width)
@@ -122,7 +125,7 @@ class WordTable:
     """Lexical translation: counts of linked word pairs, with NULL (0) for words without a link. Probabilities
     have 7 decimals, as Moses writes them."""
 
-    PLACES = 7
+    DECIMALS = 7
 
     def __init__(self, targets: int) -> None:
         self.targets = targets
@@ -153,12 +156,12 @@ class WordTable:
             self.pending, self.pending_size = [], 0
 
     def finish(self) -> None:
-        """Turn the counts into both probabilities of each pair."""
+        """Compute both probabilities of each pair from the counts: sets `direct` and `inverse` (L,)."""
         self.merge_pending()
         source, target = self.keys // self.targets, self.keys % self.targets
         of_source, of_target = np.bincount(source, self.counts), np.bincount(target, self.counts)
-        self.direct = np.round(self.counts / of_source[source], self.PLACES)  # p(target word | source word)
-        self.inverse = np.round(self.counts / of_target[target], self.PLACES)
+        self.direct = np.round(self.counts / of_source[source], self.DECIMALS)  # p(target word | source word)
+        self.inverse = np.round(self.counts / of_target[target], self.DECIMALS)
 
 
 @njit
@@ -204,7 +207,8 @@ def lexical_weights(
 def look_up(
     keys: Int64s, probability: Floats, targets: int, partner: int, word: int, by_target: bool
 ) -> float:
-    """Probability of a word given another one; 1 for an unknown pair."""
+    """Probability of `word` given `partner`, a source word if `by_target` and else a target word; 1 for a
+    pair that is not in the table."""
     key = np.int64(partner) * targets + word if by_target else np.int64(word) * targets + partner
     index = np.searchsorted(keys, key)
     if index < len(keys) and keys[index] == key:
@@ -227,14 +231,14 @@ class CorpusTotals:
     counts_of_counts: Int64s = field(default_factory=lambda: np.zeros(MAX_COUNT + 2, np.int64))
 
     def add(self, count: Int64s) -> None:
-        """Add pairs by their counts: (P,)"""
+        """Add pairs. `count` (P,): how often each was extracted."""
         counts = np.bincount(np.minimum(count, MAX_COUNT + 2), minlength=MAX_COUNT + 3)[: MAX_COUNT + 2]
         self.counts_of_counts = self.counts_of_counts + counts
         self.pairs += len(count)
 
     def good_turing(self) -> Floats:
-        """Discount factor of each count up to MAX_COUNT: (c + 1) n[c + 1] / (c n[c]), at most 1, and 1 where
-        a count of counts is 0."""
+        """Discount factors of the counts 0 to MAX_COUNT, (MAX_COUNT + 1,): (c + 1) n[c + 1] / (c n[c]), at
+        most 1, and 1 where a count of counts is 0."""
         n = self.counts_of_counts.astype(np.float64)
         factor = np.ones(MAX_COUNT + 1)
         for c in range(1, MAX_COUNT + 1):
@@ -243,7 +247,8 @@ class CorpusTotals:
         return factor
 
     def kneser_ney(self) -> Floats:
-        """The discounts of counts 1, 2 and more (Chen and Goodman 1998), 0 where a count of counts is 0."""
+        """The discounts of counts 0, 1, 2 and more (Chen and Goodman 1998): (4,). All are 0 if a count of
+        counts is 0."""
         n = self.counts_of_counts.astype(np.float64)
         if not n[1:5].all():
             return np.zeros(4)
@@ -265,7 +270,8 @@ class PairCounts:
 
 
 def phi(counts: PairCounts, totals: CorpusTotals, smoothing: str) -> tuple[Floats, Floats]:
-    """p(source | target) and p(target | source), as Moses' consolidate computes them."""
+    """p(source | target) and p(target | source) of each pair, as Moses' consolidate computes them: (P,),
+    (P,). `smoothing`: see `ExtractConfig`."""
     joint = counts.joint.astype(np.float64)
     if smoothing == "good-turing":
         factor = np.append(totals.good_turing(), 1.0)
@@ -364,7 +370,8 @@ class TableLines:
 
 
 def write_tables(table: str, reordering: str | None, lines: Iterable[tuple[list[str], list[str]]]) -> None:
-    """Write the lines of both tables atomically."""
+    """Write blocks of lines of the phrase table and, if it has a path, of the reordering table; each file is
+    written completely or not at all."""
     with ExitStack() as stack:
         first = stack.enter_context(files.Writing(table))
         second = stack.enter_context(files.Writing(reordering)) if reordering else None
@@ -376,8 +383,8 @@ def write_tables(table: str, reordering: str | None, lines: Iterable[tuple[list[
 
 
 def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:
-    """Write word translation probabilities as Moses does: `target source p(target | source)`, and the
-    inverse."""
+    """Write word translation probabilities as Moses does: lines `target source p(target | source)` to
+    STEM.f2e, and `source target p(source | target)` to STEM.e2f. `lexicon` must be finished."""
     source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
     S, T = (["NULL", *side.words[1:]] for side in (words.source, words.target))
     texts = [(S[s], T[t]) for s, t in zip(source.tolist(), target.tolist(), strict=True)]
@@ -400,5 +407,5 @@ def phrase_texts(ids: NDArray[np.int32], words: list[str]) -> list[str]:
 
 @lru_cache(1 << 20)
 def alignment_text(square: int) -> str:
-    """The points 0-0 1-2 of an alignment square, by target word, as Moses writes them."""
+    """The points 0-0 1-2 of an alignment square, sorted by target word, as Moses writes them."""
     return " ".join(f"{i}-{j}" for j in range(8) for i in range(8) if square >> (8 * i + j) & 1)

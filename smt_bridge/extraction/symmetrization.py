@@ -39,7 +39,8 @@ STEPS = np.array([*NEIGHBORS, *DIAGONALS])
 
 
 def symmetrize(forward: Sequence[Links], reverse: Sequence[Links], heuristic: str) -> PackedLinks:
-    """Combine both directions. `heuristic`: a name in HEURISTICS."""
+    """Combine the links of both directions, sentence pair by sentence pair, with the source word first in
+    both. `heuristic`: a name in HEURISTICS; KeyError for another one."""
     if heuristic not in RULES:  # of a plugin
         return pack_links(map(HEURISTICS[heuristic], forward, reverse))
     left, right = pack_links(forward), pack_links(reverse)
@@ -60,7 +61,12 @@ def combine(
     source: Words, target: Words, cut: Int64s, other_source: Words, other_target: Words, other_cut: Int64s,
     around: Int64s, rules: Rules, to_source: Words, to_target: Words, offsets: Int64s,
 ) -> int:  # fmt: skip
-    """Fill the links of all pairs, and their offsets (N + 1,); returns the number of links."""
+    """Combine the links of all N pairs; returns the number of links.
+
+    `source`, `target`, `cut`: the arrays of the forward direction, see `PackedLinks`; `other_...`: those of
+    the reverse direction; `around` (K, 2): steps to the cells that a link grows to. The result is written to
+    `to_source`, `to_target` and `offsets` (N + 1,).
+    """
     size = 0
     for pair in range(len(cut) - 1):
         start, end, first, last = cut[pair], cut[pair + 1], other_cut[pair], other_cut[pair + 1]

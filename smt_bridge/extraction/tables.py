@@ -1,11 +1,12 @@
-"""Make a phrase table and its reordering table from an aligned corpus, in memory that does not grow with the
-corpus, in this process or by workers of an executor.
+"""Extract a phrase table and its reordering table from an aligned corpus, in this process or by workers of an
+executor.
 
     cut the texts into shards -> survey their words -> extract, instances spread over buckets by source
     -> count the pairs of each bucket, targets spread over buckets again -> totals of the targets -> score
     -> merge
 
-The words of both sides and the counts of linked word pairs stay in memory, whatever the limit.
+`ExtractConfig.memory` limits the memory for phrase pairs. The words of both sides and the counts of linked
+word pairs stay in memory in addition.
 """
 
 import heapq
@@ -75,10 +76,13 @@ def build(
     executor: ExecutorConfig | None = None,
     shared: SharedFolder | None = None,
 ) -> int:
-    """Write the tables; returns the number of pairs. `shared`: the folder in which the workers of `executor`
-    compute them; None: this process does, in a temporary folder.
+    """Extract the phrase pairs of an aligned corpus and write their tables; returns the number of distinct
+    pairs.
 
-    DataError or ConfigError before anything is written; errors of the executor, and `stages.lock_shared`.
+    `progress`: called with the share of the work that is done, in words, and the number of words of the
+    corpus; `shared`: the folder in which the workers of `executor` compute; None: this process computes, in a
+    temporary folder beside the table. DataError or ConfigError before any table is written; also raises the
+    errors of the executor, and of `stages.lock_shared`.
     """
     settings.check(config)
     if shared is None:
@@ -102,7 +106,8 @@ def compute_tables(
     progress: Report,
     executor: ExecutorConfig,
 ) -> int:
-    """Write the tables, with the files of all stages in a folder; returns the number of pairs."""
+    """Run all stages with their files in `folder`, and write the tables; returns the number of distinct
+    pairs."""
     names = inputs.source, inputs.target, inputs.alignment
     worker = ExtractionWorker(folder, names, config)
     with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
@@ -110,7 +115,7 @@ def compute_tables(
 
 
 def rows_in_memory(config: ExtractConfig, width: int) -> int:
-    """Number of instances that can be sorted in memory at a time. `width`: numbers in the key of an
+    """Number of instances that can be sorted in memory at a time. `width`: 64-bit columns in the key of an
     instance."""
     memory = (round(1000 * config.memory) - BASE) << 20
     return max(1 << 16, memory // (COPIES * ROW_BYTES * (width + 8)))
@@ -131,9 +136,11 @@ FOLDER_CONTENT = re.compile(
 
 @contextmanager
 def work_folder(output: str) -> Iterator[Path]:
-    """Create a folder that is removed at the end; for an output to stdout in the system's temporary folder.
+    """Create a folder beside `output`, or in the system's temporary folder for stdout, and yield it. It is
+    locked while it is in use, and removed at the end. Folders that killed extractions left there are removed
+    first.
 
-    UserError naming it if a file in it cannot be written, for example on a full disk.
+    UserError with the file's name if a file in the folder cannot be written, for example on a full disk.
     """
     parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
     sweep_work_folders(parent)
@@ -255,8 +262,9 @@ def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[int, int]:
-    """Count the instances and the words of both sides in some sentence pairs. All words are replaced by one,
-    since only the alignment matters."""
+    """Count the instances in some sentence pairs, and the words of both sides. `lines`: source, target and
+    points of each pair; `longest`: maximum phrase length in words. The result depends only on the alignment,
+    so all words are replaced by `x`."""
     masked = [
         (*(" ".join("x" for _ in files.split_words(side)) for side in (left, right)), points)
         for left, right, points in lines
@@ -281,8 +289,8 @@ def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """Count a bucket: the counts and rows of its targets, in a part for each bucket of targets, then the
-    distinct pairs, and the totals for smoothing."""
+    """Count the distinct pairs of a bucket. Returns the targets with their counts and rows, in a part for
+    each bucket of targets; then the arrays of the distinct pairs; then the totals for smoothing."""
     columns = worker.extractor.source.columns
     width = columns + worker.extractor.target.columns
     pairs = scores.distinct_pairs(
@@ -301,8 +309,9 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """Add up a bucket of targets: for each bucket of sources, the rows of its pairs, how often their targets
-    were extracted, and with how many sources."""
+    """Add up the counts of each target in a bucket of targets. Returns a part for each bucket of sources: for
+    each of its pairs with such a target, the row of the pair, how often the target was extracted, and with
+    how many sources."""
     target, buckets = worker.extractor.target.columns, worker.buckets
     parts = worker.gather(COUNT, buckets, number, target + 2)
     of = np.repeat(np.arange(buckets), [len(rows) for rows in parts])
@@ -316,7 +325,8 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """Score a bucket: the lines of both tables in turn, PART_LINES of them in a part."""
+    """Score a bucket. Returns parts of PART_LINES lines, of the phrase table and of the reordering table in
+    turn."""
     pairs = read_pairs(worker, number)
     totals = np.concatenate(worker.gather(TOTALS, worker.buckets, number, 3))
     columns = worker.lines.format(pairs, totals)
@@ -360,7 +370,7 @@ def read_words(paths: Iterable[Path]) -> corpus.WordCounts:
 
 
 class Extraction:
-    """Runs the stages of one extraction."""
+    """Runs the stages of one extraction. `names`: paths of the texts and their alignment."""
 
     def __init__(
         self, folder: Path, names: tuple[str, str, str], config: ExtractConfig, executor: Executor[Task, None]
@@ -368,7 +378,7 @@ class Extraction:
         self.folder, self.names, self.config, self.executor = folder, names, config, executor
 
     def run(self, outputs: TableOutputs, progress: Report) -> int:
-        """Run all stages and write the tables; returns the number of pairs."""
+        """Run all stages and write the tables; returns the number of distinct pairs."""
         self.shards = stages.cut_shards(self.folder, self.names, self.config.block)
         self.survey()
         self.timed_stage(EXTRACT, self.shards, progress)
@@ -384,10 +394,11 @@ class Extraction:
         return pairs
 
     def stage(self, name: str, what: list[str]) -> Iterator[int]:
+        """Run a stage with a task for each name in `what`; yields the number of each finished task."""
         return stages.run_stage(self.executor, name, what)
 
     def timed_stage(self, name: str, what: list[str], progress: Report) -> None:
-        """Compute all tasks of a stage, and report its part of the work after each."""
+        """Run all tasks of a stage, and report progress after each."""
         for number in self.stage(name, what):
             self.report(progress, name, (number + 1) / len(what))
 
@@ -397,7 +408,8 @@ class Extraction:
         progress(round(self.words.tokens * (start + part * (end - start))), self.words.tokens)
 
     def survey(self) -> None:
-        """Number the words, and decide on the number of buckets."""
+        """Survey the words of all shards, write the vocabulary and the plan for all workers, and set `words`
+        and `buckets`."""
         list(self.stage(SURVEY, self.shards))
         paths = [task_file(self.folder, SURVEY, number) for number in range(len(self.shards))]
         words = read_words(paths)
@@ -448,8 +460,9 @@ class Extraction:
         return lexicon, totals.pairs
 
     def merged_lines(self, pairs: int, progress: Report) -> Iterator[tuple[list[str], list[str]]]:
-        """Merge the lines of all buckets, for both tables, in order. Lines of different pairs differ before
-        their scores, so that sorted lines are in the order of pairs."""
+        """Merge the sorted lines of all buckets; yields blocks of lines of the phrase table and of the
+        reordering table. Lines of different pairs differ before their scores, so that sorted lines are in the
+        order of pairs."""
         done = 0
         for rows in line_chunks(heapq.merge(*map(self.lines, range(self.buckets)))):
             yield [table for table, _ in rows], [reordering for _, reordering in rows]
@@ -457,7 +470,7 @@ class Extraction:
             self.report(progress, WRITE, done / pairs)
 
     def lines(self, bucket: int) -> Iterator[tuple[str, str]]:
-        """Yield the lines of a bucket, reading one part at a time."""
+        """Yield the lines of a bucket for both tables, reading one part at a time."""
         path = task_file(self.folder, SCORE, bucket)
         for part in range(0, stages.count_parts(path), 2):
             table, reordering = (

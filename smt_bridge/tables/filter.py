@@ -125,12 +125,12 @@ def filter_tables(
         others = wanted_rows(paths.reordering, wanted, paths.unsorted)
         rows = ((pair, row.raw) for pair, row in same_rows(pairs, others, str(paths.reordering)))
     if keep is not None:
-        rows = kept_rows(rows, keep)
+        rows = select_rows(rows, keep)
     lines = ((pair.raw, reordering) for pair, reordering in rows)
     return write_rows(lines, paths.output, paths.reordering_output if paths.reordering else None)
 
 
-def kept_rows(rows: Iterator[tuple[PhrasePair, bytes]], keep: Keep) -> Iterator[tuple[PhrasePair, bytes]]:
+def select_rows(rows: Iterator[tuple[PhrasePair, bytes]], keep: Keep) -> Iterator[tuple[PhrasePair, bytes]]:
     """Yield the rows that `keep` keeps, a block at a time."""
     while block := list(islice(rows, BLOCK)):
         yield from compress(block, keep([pair for pair, _ in block]))

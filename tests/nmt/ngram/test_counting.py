@@ -18,8 +18,8 @@ from nmt.ngram.counting import (
     NgramCounts,
     count_ngrams,
     count_text,
-    log10_of,
     number_text,
+    safe_log10,
     statistics,
 )
 from nmt.work.executors import ExecutorConfig
@@ -80,7 +80,7 @@ def test_distinct_keys_are_those_of_numpy(highest: int) -> None:
 
 
 def test_logarithms_of_nothing() -> None:
-    assert log10_of(np.array([0.0, 0.01])).tolist() == [MINUS_ALL, -2.0]
+    assert safe_log10(np.array([0.0, 0.01])).tolist() == [MINUS_ALL, -2.0]
 
 
 # ---- test statistics ---------------------------------------------------------------------------------------
