@@ -1,5 +1,5 @@
-"""What the training of a phrase-based model will take: phrase pairs, time, disk and memory. docs/scale.md
-has the cost model and how it was fitted."""
+"""Estimate what the training of a phrase-based model takes: phrase pairs, time, disk and memory.
+docs/scale.md has the cost model and how it was fitted."""
 
 import shutil
 from dataclasses import dataclass
@@ -44,7 +44,8 @@ class TrainingCost:
 
 
 def measure_texts(config: TrainConfig) -> TextSize:
-    """Count lines and words, as blanks and line ends."""
+    """Count the lines and words of the training texts. A word is counted at each blank and each end of a
+    line."""
     pairs, words = count_words(config.source)
     target_words = count_words(config.target)[1]
     lm_words = count_words(config.lm_text)[1] if config.lm_text else target_words
@@ -52,7 +53,7 @@ def measure_texts(config: TrainConfig) -> TextSize:
 
 
 def count_words(path: str) -> tuple[int, int]:
-    """Numbers of lines and words of a text."""
+    """Count the lines and words of a text, with a word at each blank and each end of a line."""
     lines = blanks = 0
     for block in files.read_blocks(path):
         lines, blanks = lines + block.count(b"\n"), blanks + block.count(b" ")
@@ -60,7 +61,8 @@ def count_words(path: str) -> tuple[int, int]:
 
 
 def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int) -> TrainingCost:
-    """Estimate a training. `processors`: of this machine, which all align; `workers`: of the extraction."""
+    """Estimate the cost of a training. `processors`: those of this machine, all of which align; `workers`:
+    processes of the extraction."""
     phrase_pairs = PHRASE_PAIRS * size.words**PHRASE_GROWTH
     word_pairs = WORD_PAIRS * size.words**WORD_GROWTH
     in_memory = disk_counts.BYTES_PER_NGRAM * config.order * size.lm_words
@@ -81,7 +83,7 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
 
 
 def describe(size: TextSize, cost: TrainingCost) -> str:
-    """The estimate in one line."""
+    """Describe the size of the texts and the estimated cost in one line, for the log."""
     steps = cost.alignment, cost.extraction, cost.language_model
     return (
         f"{size.pairs:,} sentence pairs, {size.words:,} words: about {cost.phrase_pairs / 1e6:,.1f} million "
@@ -92,6 +94,7 @@ def describe(size: TextSize, cost: TrainingCost) -> str:
 
 
 def format_bytes(size: float) -> str:
+    """Format a number of bytes in GB or, below 1 GB, in MB."""
     return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 

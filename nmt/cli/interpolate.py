@@ -183,7 +183,7 @@ def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFil
 
 
 def count_contexts(args: Namespace, scorer: "MixtureScorer") -> Histories:
-    """Count the contexts in the training text that weights may depend on."""
+    """Count the contexts of each unit in the text of --contexts."""
     with options.line_progress(args, args.contexts) as progress:
         lines = progress.over(files.read_lines(args.contexts))
         texts = (units for line in lines for units in scorer.units([line]))

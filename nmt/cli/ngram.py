@@ -138,7 +138,9 @@ def count(
     memory: float,
 ) -> Counts:
     """Count the n-grams of --input. `shared`: the folder in which several workers count; if None, this
-    process counts: with `memory` (bytes; 0: unlimited) on disk, in a folder that `stack` removes."""
+    process counts. `memory`: bytes beyond which it counts on disk, in a folder that `stack` removes; 0: it
+    counts in memory. Logs a warning if estimation will need more than that. DataError as from
+    `number_text`."""
     settings = CountSettings(config.order, config.skip_symbols)
     with naming_input(args):
         if shared:

@@ -59,7 +59,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def align_here(args: argparse.Namespace, outputs: AlignmentOutputs) -> AlignmentCounts:
-    """Align in this process, or symmetrize links that are given."""
+    """Align in this process, or symmetrize the links of --forward and --reverse; writes the outputs.
+    DataError for texts without words, or links that do not belong to them."""
     from smt_bridge.extraction.symmetrization import symmetrize
 
     sources, targets = alignment.read_texts(args.source, args.target)
@@ -90,7 +91,7 @@ def read_direction(path: str, source: str, sources: alignment.Texts, targets: al
 
 
 def warn_of_skipped(skipped: int) -> None:
-    """Log the number of pairs that cannot be aligned."""
+    """Log a warning with the number of pairs that cannot be aligned, if there are any."""
     if skipped:
         log.warning(
             "%s sentence pairs get no links: one side is empty or longer than %d words",

@@ -78,7 +78,7 @@ def is_table(path: str) -> bool:
 
 
 def compile_model(args: argparse.Namespace) -> None:
-    """Write the tables of a model, and a moses.ini that names them."""
+    """Write the tables of a model to the new folder --output, with a moses.ini that names them."""
     from smt_bridge.decoder import system
 
     ini = moses_ini.read(system.ini_path(args.model))
@@ -98,8 +98,8 @@ def compile_model(args: argparse.Namespace) -> None:
 def compile_tables(
     args: argparse.Namespace, folder: Path, columns: int, table: str, reordering: str | None = None
 ) -> None:
-    """Write a phrase table, and its reordering table if there is one, to an empty folder. `columns`:
-    number of scores in a row."""
+    """Write a phrase table, and its reordering table if there is one, to an empty folder. `columns`: number
+    of scores in a row. ConfigError for a table that is compiled already, DataError for a malformed one."""
     from smt_bridge.decoder.table import quantize
     from smt_bridge.decoder.text_tables import read_table
 

@@ -108,7 +108,8 @@ def check_files(args: argparse.Namespace, specs: Sequence[FeatureSpec]) -> None:
 def estimate(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], settings: FeatureSettings
 ) -> Iterator[str]:
-    """Measure the speed on a sample; yields lines with the expected time and memory."""
+    """Measure the speed on a sample; yields lines with the expected time and memory. ConfigError for a table
+    on stdin."""
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.tables.score import estimate_speed as measure
     from smt_bridge.tables.score import needs_file, survey_table
@@ -127,7 +128,7 @@ def estimate(
 
 
 def parse_shard(text: str) -> tuple[int, int]:
-    """Argument type: part I of N, as I/N."""
+    """Argument type: part I of N, as I/N. ArgumentTypeError unless 1 <= I <= N."""
     try:
         number, parts = map(numbers.count, text.split("/"))
     except ValueError:

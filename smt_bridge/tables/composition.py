@@ -1,10 +1,10 @@
-"""Which phrase pairs a table can do without, since it translates them almost as well by shorter ones:
-pruning by relative entropy (Zens et al. 2012).
+"""Prune phrase pairs that a table translates almost as well by shorter ones: pruning by relative entropy
+(Zens et al. 2012).
 
 A pair goes if p(s, t) (ln p(t | s) - ln p'(t | s)) is below a threshold. p' is the probability of the best
 segmentation of the pair into two or more pairs of the table, in the same order on both sides; a pair without
-any stays. Pairs are decided from short sources to long ones, so that the parts that count are pairs that
-stay. All pairs are in memory, about 90 bytes each.
+any segmentation stays. Pairs are decided from short sources to long ones, so that a segmentation consists of
+pairs that stay. All pairs are in memory, about 90 bytes each.
 """
 
 from array import array
@@ -29,7 +29,7 @@ NO_ROW = -1
 
 
 class TablePairs:
-    """The pairs of a table: their words as numbers, p(t | s), and how often they were extracted."""
+    """The pairs of a table: their words as numbers, ln p(t | s), and how often they were extracted."""
 
     def __init__(self) -> None:
         self.numbers: dict[bytes, int] = {}
@@ -49,7 +49,8 @@ class TablePairs:
             self.log_p.append(phrase_table.direct(pair))
 
     def keep(self, threshold: float) -> Bools:
-        """Decide which pairs stay: (rows,), in the order in which they were added."""
+        """Decide which pairs stay: (rows,), in the order in which they were added. `threshold`: relative
+        entropy, in natural logarithms, below which a pair goes."""
         source, target = (np.array(words, np.int32) for words in self.words)
         source_bounds, target_bounds = (np.array(bounds, np.int64) for bounds in self.bounds)
         joint = np.array(self.joint, np.float64)
@@ -83,7 +84,8 @@ def span_keys(words: Numbers, start: int, end: int) -> Ints:
 
 @njit
 def find_row(keys: Ints, slots: Ints, key: np.int64) -> int:
-    """The row with a key; NO_ROW without one. `slots`: an open-addressing hash table of rows."""
+    """The row of a pair by its key in `keys` (rows,); NO_ROW if there is none. `slots`: an open-addressing
+    hash table of rows."""
     slot = key & (len(slots) - 1)
     while slots[slot] != NO_ROW and keys[slots[slot]] != key:
         slot = (slot + 1) & (len(slots) - 1)
@@ -106,7 +108,8 @@ def best_composition(
     source: Ints, target: Ints, keys: Ints, slots: Ints, log_p: Floats, keep: Bools
 ) -> float:
     """ln p' of the best monotone segmentation of a pair into at least two pairs that stay; -inf without one.
-    `source`, `target`: keys of its spans."""
+    `source`, `target`: keys of its spans, see `span_keys`; `keys`, `log_p`, `keep` (rows,): of all pairs,
+    with ln p(t | s)."""
     rows, columns = len(source), len(target)
     best = np.full((rows + 1, columns + 1), -np.inf)
     best[0, 0] = 0.0
@@ -138,8 +141,8 @@ def prune_composed(
     threshold: float,
     keep: Bools,
 ) -> None:
-    """Set `keep` (rows,) to False for pairs that go. `order`: rows from short sources to long ones;
-    `weights`: p(s, t)."""
+    """Set `keep` (rows,) to False for pairs that go. `order`: rows from short sources to long ones; `log_p`:
+    ln p(t | s); `weights`: p(s, t); `threshold`: see `TablePairs.keep`."""
     rows = len(keep)
     keys = np.zeros(rows, np.int64)
     for row in range(rows):

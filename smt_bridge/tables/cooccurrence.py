@@ -1,4 +1,5 @@
-"""In how many sentence pairs of a text phrases occur, alone and together, and how significant that is.
+"""Count in how many sentence pairs of a text phrases occur, alone and together, and test how significant that
+is.
 
 Each side of the text has a suffix array: the positions of its words, sorted by the words that follow. Memory
 does not grow with the table: 12 bytes for each word of either side, 32 for each line, and 30 more for each
@@ -77,6 +78,7 @@ class TextCollector:
         self.text, self.starts = array("i"), array("q", [0])
 
     def add(self, line: str) -> None:
+        """Add a line, and number its new words."""
         numbers = self.numbers
         for word in split(line.encode("utf-8")):
             self.text.append(numbers.setdefault(word, len(numbers) + 1))
@@ -84,7 +86,8 @@ class TextCollector:
         self.starts.append(len(self.text))
 
     def finish(self) -> IndexedText:
-        """Build the suffix array of the text."""
+        """Build the suffix array of the text. The collector is empty afterwards and must not be used
+        again."""
         text, starts = np.array(self.text, np.int32), np.array(self.starts, np.int64)
         self.text = array("i")
         sentence = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
@@ -111,7 +114,8 @@ class Cooccurrences:
     """Counts phrases in the sentence pairs of a parallel text."""
 
     def __init__(self, source: str, target: str) -> None:
-        """DataError for texts that are not parallel, or empty."""
+        """Read both texts and build their suffix arrays. DataError for texts that are not parallel, too long,
+        or empty."""
         sides = TextCollector(), TextCollector()
         for lines in files.parallel(source, target):
             for side, line in zip(sides, lines, strict=True):
@@ -188,8 +192,8 @@ def locate(side: SideArrays, phrases: Phrases) -> None:
 def list_sentences(
     side: SideArrays, phrases: Phrases, phrase: int, marks: Numbers, mark: int, sentences: Numbers
 ) -> int:
-    """List the sentences with a phrase, each once, in no order; returns their number. They are marked in
-    `marks` (lines,)."""
+    """Write the sentences with phrase number `phrase` into `sentences`, each once, in no order; returns their
+    number. Sets `marks` (lines,) of these sentences to `mark`, which no sentence may have before."""
     start, end = phrases.bounds[phrase], phrases.bounds[phrase + 1]
     count = 0
     for rank in range(phrases.low[phrase], phrases.high[phrase]):
@@ -206,7 +210,7 @@ def list_sentences(
 
 @njit
 def has_phrase(side: SideArrays, sentence: int, phrases: Phrases, phrase: int) -> bool:
-    """Whether a sentence has a phrase, by reading the sentence."""
+    """Whether a sentence has phrase number `phrase`, found by reading the sentence."""
     start, end = phrases.bounds[phrase], phrases.bounds[phrase + 1]
     for position in range(side.starts[sentence], side.starts[sentence + 1]):
         if compare(side.text, position, phrases.words, start, end) == 0:
@@ -300,7 +304,8 @@ def significance(joint: int, source: int, target: int, pairs: int) -> float:
 
 @njit
 def significances(counts: Ints, pairs: int) -> Floats:
-    """-ln p of counts (R, 3): source, target, both; (R,)"""
+    """-ln p of Fisher's exact test for each row of `counts` (R, 3): sentence pairs with the source, the
+    target, and both: (R,). `pairs`: number of all sentence pairs."""
     values = np.zeros(len(counts), np.float64)
     for row in range(len(counts)):
         values[row] = significance(counts[row, 2], counts[row, 0], counts[row, 1], pairs)

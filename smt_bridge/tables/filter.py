@@ -115,8 +115,8 @@ def filter_tables(
     keep: Keep | None = None,
 ) -> int:
     """Write the wanted rows of a phrase table, and the same rows of its reordering table if there is one;
-    returns their number. `keep`: called with blocks of these rows in turn, says which of them to write.
-    DataError as from `wanted_rows` and `same_rows`."""
+    returns their number. `over`: see `wanted_rows`; `keep`: called with blocks of the wanted rows in turn,
+    returns which of them to write. DataError as from `wanted_rows` and `same_rows`."""
     pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
     rows: Iterator[tuple[PhrasePair, bytes]]
     if not paths.reordering:
@@ -131,7 +131,7 @@ def filter_tables(
 
 
 def select_rows(rows: Iterator[tuple[PhrasePair, bytes]], keep: Keep) -> Iterator[tuple[PhrasePair, bytes]]:
-    """Yield the rows that `keep` keeps, a block at a time."""
+    """Yield the rows for which `keep`, called with a block of pairs at a time, returns True."""
     while block := list(islice(rows, BLOCK)):
         yield from compress(block, keep([pair for pair, _ in block]))
 

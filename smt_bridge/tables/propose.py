@@ -68,8 +68,9 @@ class ProposedRow:
 
 
 def read_table(path: str, reordering: str | None) -> KnownPairs:
-    """Read a phrase table, and its reordering table if there is one. DataError for a malformed table;
-    ConfigError for one with more than Moses' four scores."""
+    """Read a phrase table and, if `reordering` is its path, the reordering table. DataError for a malformed
+    table, or if the tables have different pairs; ConfigError for a phrase table that does not have Moses'
+    four scores."""
     table = KnownPairs()
     pairs = phrase_table.read_strict(path)
     others: Iterator[tuple[PhrasePair, PhrasePair | None]] = (
@@ -95,7 +96,8 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
 
 
 def add_pair(table: KnownPairs, pair: PhrasePair, location: str) -> None:
-    """Add a row of the phrase table to `table`."""
+    """Add a row of the phrase table to `table`. DataError for malformed counts. `location`: file and line,
+    for messages."""
     table.targets.setdefault(pair.source, set()).add(pair.target)
     counts = phrase_table.counts(pair, location)
     if len(counts) > 1:
@@ -150,8 +152,9 @@ def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
 def best_links(
     origins: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
 ) -> tuple[list[tuple[int, int]], float]:
-    """Link each word to the `given` word, or NULL, that makes it most likely. Returns the links (given,
-    word), and the product of their probabilities."""
+    """Link each of `words` to the word of `origins`, or to NULL, that makes it most likely. Returns the links
+    as pairs of indices (origin, word), without those to NULL, and the product of the probabilities, each at
+    least FLOOR."""
     points, weight = [], 1.0
     for position, word in enumerate(words):
         chances = [lexicon.get((origin, word), 0.0) for origin in origins]
@@ -170,8 +173,9 @@ def table_line(
     lexicons: tuple[Lexicon, Lexicon],
     counts: tuple[int, int],
 ) -> bytes:
-    """Format a line of the table. `chances`: p(source | target) and p(target | source); `lexicons`:
-    translation probabilities of target words given source words, and vice versa."""
+    """Format a line of the phrase table. `chances`: p(source | target) and p(target | source); `lexicons`:
+    translation probabilities of target words given source words, and vice versa; `counts`: how often the
+    target and the source were extracted."""
     s, t = source.split(b" "), target.split(b" ")
     forward, direct = best_links(s, t, lexicons[0])
     backward, inverse = best_links(t, s, lexicons[1])
@@ -280,7 +284,8 @@ class Proposer:
         return sorted(rows)
 
     def reordering(self, source: bytes, target: bytes) -> bytes:
-        """Row of the reordering table for a proposed pair."""
+        """Format the row of the reordering table for a proposed pair, with the mean scores of its source, or
+        of all rows."""
         own = self.table.reordering.get(source, [])
         mean = np.mean(own, 0) if own else self.table.mean
         return b"%b ||| %b ||| %b" % (source, target, b" ".join(b"%.6g" % value for value in mean.tolist()))
@@ -320,8 +325,9 @@ class Proposer:
 def merge_rows(
     pairs: Iterable[PhrasePair], rows: Collection[ProposedRow], reordering: Iterable[bytes] | None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Merge proposed lines into both tables in LC_ALL=C order. Existing rows get 1 as their last score, which
-    marks them as not proposed."""
+    """Merge proposed rows into both tables in LC_ALL=C order; yields the lines of the phrase table and of the
+    reordering table, empty if `reordering` is None. Existing rows get 1 as their last score, which marks them
+    as not proposed."""
     others = iter(reordering) if reordering is not None else None
     old = ((pair.line(TABLE), next(others) if others else b"") for pair in pairs)
     return heapq.merge(old, ((row.line, row.reordering) for row in rows), key=lambda both: both[0])

@@ -27,8 +27,9 @@ class Pruner:
     """Decides which rows of a table stay, block by block."""
 
     def __init__(self, table: str, config: PruneConfig, texts: tuple[str, str] | None) -> None:
-        """`table`: its name, for messages; `texts`: the parallel text that it was made from, for
-        prune_significance."""
+        """`table`: its name, for messages; `texts`: the parallel text that it was made from, which
+        prune_significance needs. ConfigError if it is missing, or for a bad threshold; DataError for texts
+        that are not parallel, or empty."""
         self.table, self.config, self.texts = table, config, texts
         self.read = self.rare = self.chance = self.together = 0  # numbers of rows
         self.counts: Cooccurrences | None = None
@@ -39,7 +40,8 @@ class Pruner:
             self.threshold = significance_threshold(config.prune_significance, self.counts.pairs)
 
     def keep(self, pairs: Sequence[PhrasePair]) -> Bools:
-        """Which rows of a block stay, by count and significance: (R,)"""
+        """Decide which rows of a block stay, by count and significance: (R,). Updates the numbers for the
+        report. DataError for a table without counts, or texts that do not belong to it."""
         keep = np.ones(len(pairs), np.bool_)
         self.read += len(pairs)
         if self.config.prune_count:
@@ -54,7 +56,8 @@ class Pruner:
         return keep
 
     def check_texts(self, counts: Ints) -> None:
-        """DataError if no pair of the first block occurs in the texts, (R, 3) counts."""
+        """DataError if no pair seen so far occurs in the texts. `counts` (R, 3): those of a block, see
+        `Cooccurrences.count`."""
         self.together += int((counts[:, 2] > 0).sum())
         if not self.together and self.texts:
             raise DataError(
@@ -73,7 +76,7 @@ class Pruner:
         return counts[2]
 
     def decide(self, pairs: Iterator[PhrasePair]) -> Bools:
-        """Which rows of a whole table stay, by all criteria: (rows,)"""
+        """Decide which rows of a whole table stay, by all criteria: (rows,). Errors as in `keep`."""
         store, flags = TablePairs(), [np.zeros(0, np.bool_)]
         while block := list(islice(pairs, filter_table.BLOCK)):
             keep = self.keep(block)

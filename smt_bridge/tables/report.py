@@ -103,8 +103,8 @@ class TableReport:
         return sum(unknown) > 0
 
     def remember(self, options: list[ScoredPair]) -> None:
-        """Keep all options of a source phrase for the list of best targets if it is long, has more than BEST
-        of them, and is among the most frequent or the rarest such sources."""
+        """Remember the options of a source phrase for the list of best targets, if the phrase is long, has
+        more than BEST options, and is among the most frequent or the rarest such phrases so far."""
         first = options[0][0]
         if len(first.source.split()) < LONG or len(options) <= BEST:
             return
@@ -114,6 +114,7 @@ class TableReport:
         keep(self.rare, (-count, -self.sources), options)
 
     def write(self) -> None:
+        """Write all files of the report into its folder."""
         rows = [("pairs", f"{self.pairs}")]
         if self.readers:
             rows.append(("pairs with an unknown word", f"{self.unknown_pairs}"))
@@ -168,7 +169,7 @@ class TableReport:
 
 
 def keep(heap: list[Ranked], rank: tuple[int, int], options: list[ScoredPair]) -> None:
-    """Add an entry to a heap of the SOURCES entries with the highest ranks."""
+    """Add a source to a heap of the SOURCES highest ranks, in place; drops the lowest one of a full heap."""
     if len(heap) < SOURCES:
         heapq.heappush(heap, (rank, options))
     elif rank > heap[0][0]:

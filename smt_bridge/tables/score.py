@@ -76,7 +76,8 @@ class OldTable:
     not grow with either."""
 
     def __init__(self, path: str, identities: Sequence[str]) -> None:
-        """`identities`: of the wanted features. DataError if the old table has none of them."""
+        """Open the old table. `identities`: of the wanted features. DataError if the old table has none of
+        them, or if its description is missing or damaged."""
         self.path = path
         by_identity = read_columns(path)
         self.columns = [by_identity.get(identity) for identity in identities]
@@ -91,7 +92,7 @@ class OldTable:
 
     def find(self, chunk: Sequence[PhrasePair]) -> NDArray[np.float64]:
         """Natural logarithms of the old scores, nan where there is none: (pairs, features). Must be called
-        for all chunks, in the order of the table."""
+        for all chunks, in the order of the table. Updates `matches` and `lookups`."""
         values = np.full((len(chunk), len(self.columns)), np.nan)
         for row, pair in enumerate(chunk):
             wanted = sort_key(pair)
@@ -178,8 +179,8 @@ def score_chunks(
     job: ScoringJob | None = None,
     old: OldTable | None = None,
 ) -> Iterator[ScoredChunk]:
-    """Yield each chunk with its values, (pairs, `features`): read back if a resumed job had finished it,
-    otherwise computed; nan for chunks that were lost."""
+    """Yield each chunk with its values, (pairs, `features`), natural logarithms: read back if the resumed
+    `job` had finished it, otherwise copied from `old` or computed; nan for chunks that were lost."""
 
     def finished_rows(chunk: list[PhrasePair]) -> int:
         if old:
@@ -193,8 +194,8 @@ def score_chunks(
 def compute_chunks(
     chunks: Iterable[list[PhrasePair]], executor: FeatureExecutor, features: int, old: OldTable | None = None
 ) -> Iterator[ScoredChunk]:
-    """Yield each chunk with its values, copied from the old table or computed; nan for chunks that were
-    lost."""
+    """Yield each chunk with its values, (pairs, `features`), natural logarithms: copied from `old` where it
+    has them, otherwise computed; nan for chunks that were lost."""
     waiting: deque[ScoredChunk] = deque()
 
     def tasks() -> Iterator[Task]:
@@ -227,8 +228,8 @@ def scored_lines(chunk: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]
 
 
 def moses_score(log_prob: float) -> bytes:
-    """Format exp(value) as Moses writes numbers, with a floor of 1e-38, since Moses itself takes the
-    logarithm."""
+    """Format exp(log_prob) as Moses writes numbers, between FLOOR and CEILING, since Moses itself takes the
+    logarithm. ValueError for nan."""
     if math.isnan(log_prob):
         raise ValueError("a feature value is not a number")
     return b"%.6g" % min(CEILING, max(FLOOR, math.exp(min(log_prob, 700.0))))
@@ -251,7 +252,7 @@ class ScoringEstimate:
 
 
 def estimate_speed(table_survey: TableSurvey, features: FeatureSet) -> ScoringEstimate:
-    """Score some chunks in this process."""
+    """Measure the speed of this process on the table's sample, for about ESTIMATE_SECONDS or one chunk."""
     clock, count = time.monotonic(), 0
     for chunk in table_survey.sample:
         features.compute([of_phrases(chunk)] * len(features))
@@ -393,8 +394,8 @@ def needs_file(option: str, more: str = "") -> ConfigError:
 
 
 def survey_table(table: str, unsorted: bool = False, report: bool = False) -> TableSurvey | None:
-    """Read the whole table once; returns None if it can be read only once. ConfigError for a `report` on a
-    table without p(target | source)."""
+    """Read and check the whole table once, and log its size; returns None if it can be read only once.
+    DataError for a malformed table, ConfigError for a `report` on a table without p(target | source)."""
     if not seekable(table):
         return None
     result = read_survey(table, unsorted)
@@ -461,7 +462,8 @@ def start_job(
     reuse: str | None,
     how: ExecutorConfig,
 ) -> ScoringJob | None:
-    """Open the job folder beside the output; None for streams."""
+    """Open the job folder beside the output, and log how many chunks a resumed job has finished; None for
+    streams. Errors as in `open_job`."""
     if not has_job(source.path, output):
         return None
     status = Path(source.path).stat()
@@ -489,8 +491,8 @@ def write_chunks(
     report: TableReport | None,
     progress: Progress,
 ) -> ScoredTable:
-    """Write the chunks with their new columns; returns the number of pairs, and of scores per pair without
-    the new ones. UserError that names the lines that were lost."""
+    """Write the chunks of `stream` with their new columns, and report progress; returns the number of pairs,
+    and of scores per pair without the new ones. UserError that names the lines of chunks that were lost."""
     total = source.pairs()
     done, lost = ScoredTable(), LostLines()
     resumed = job.count() if job else 0
