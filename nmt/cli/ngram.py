@@ -138,9 +138,8 @@ def count(
     memory: float,
 ) -> Counts:
     """Count the n-grams of --input. `shared`: the folder in which several workers count; if None, this
-    process counts. `memory`: bytes beyond which it counts on disk, in a folder that `stack` removes; 0: it
-    counts in memory. Logs a warning if estimation will need more than that. DataError as from
-    `number_text`."""
+    process counts: within `memory` bytes on disk, in a folder that `stack` removes, or with 0 in memory. Logs
+    a warning if estimation will need more than `memory`. DataError as from `number_text`."""
     settings = CountSettings(config.order, config.skip_symbols)
     with naming_input(args):
         if shared:
