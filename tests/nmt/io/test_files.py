@@ -318,6 +318,7 @@ def test_kinds() -> None:
         (numbers.integer, "1.0"),
         (numbers.integer, str(2**63)),
         (numbers.real, "1e999"),
+        (numbers.real, "0" * 401),
     ):
         with pytest.raises(ValueError, match=r"is not a|too large"):
             parse(text)

@@ -89,6 +89,7 @@ def test_a_time_limit(tmp_path: Path) -> None:
         training = config_file.load(str(tmp_path / "config.yaml")).training
         assert (training.schedule, training.max_minutes, training.warmup) == ("linear", 7.5, warmup)
     assert not propose(report, texts, "run", "small", 7.5).fit_warmup(20, 100)
+    assert propose(report, texts, "run", "small", 7.5).fit_warmup(21, 100)
 
 
 def test_text_that_is_cut_already(tmp_path: Path) -> None:

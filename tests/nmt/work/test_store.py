@@ -172,6 +172,17 @@ def test_a_file_is_whole_or_missing(tmp_path: Path) -> None:
         part.write_text("all")
 
 
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[str, bool]] = []
+    path = tmp_path / "a"
+    monkeypatch.setattr(manifest, "sync", lambda part: synced.append((part.read_text(), path.exists())))
+    with store.unfinished(path) as part:
+        part.write_text("all")
+    assert synced == [("all", False)] and path.exists()
+
+
 @pytest.fixture
 def finished(tmp_path: Path) -> Store:
     folder = tmp_path / "system" / "build"

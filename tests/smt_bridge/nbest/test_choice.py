@@ -164,6 +164,11 @@ def test_one_entry_for_each_derivation_of_the_first_list_that_has_a_text() -> No
     assert [entry.features for entry in entries[:2]] == [{"A": [1], "B": [4]}, {"A": [2], "B": [4]}]
 
 
+def test_the_first_list_has_the_features_of_both() -> None:
+    [entry], _ = union([[hypothesis("x", A=1)], [hypothesis("x", A=2, B=3)]])
+    assert entry.features == {"A": [1], "B": [3]}
+
+
 def test_what_an_entry_lacks() -> None:
     entries = [hypothesis("x", A=1, S_rule=1), hypothesis("y", B=1)]
     sentence = NbestSentence(

@@ -93,6 +93,8 @@ def test_union_and_names(tmp_path: Path) -> None:
     assert pool.starts.tolist() == [0, 2, 3]  # the repeated entry counts once
     assert pools.to_weights(pool.names, np.array([1.0, 2.0, 3.0])) == {"A": [1.0], "B": [2.0, 3.0]}
     assert pools.from_weights(pool.names, {"B": [2.0, 3.0]}).tolist() == [0, 2, 3]
+    with pytest.raises(DataError, match="1 weights for B, which has 2 values"):
+        pools.from_weights(pool.names, {"B": [2.0]})
     assert pool.bleu(np.array([0, -1.0, 0])) == pytest.approx(1.0)
     assert pool.constant().tolist() == [True, False, False]
 

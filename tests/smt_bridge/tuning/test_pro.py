@@ -35,6 +35,10 @@ def test_smoothed_bleu() -> None:
     some = np.array([1, 4, 0, 3, 0, 2, 0, 1, 4.0])
     assert smoothed_bleu(np.stack([whole, nothing])).tolist() == [pytest.approx(1), 0]
     assert smoothed_bleu(some[None])[0] == pytest.approx((1 / 4 * 1 / 4 * 1 / 3 * 1 / 2) ** 0.25)
+    short = np.array([2, 2, 1, 1, 0, 0, 0, 0, 4.0])  # two words, all of them right, of four
+    long = np.array([4, 5, 3, 4, 2, 3, 1, 2, 4.0])
+    assert smoothed_bleu(short[None])[0] == pytest.approx(math.exp(1 - 4 / 2))
+    assert smoothed_bleu(long[None])[0] == pytest.approx((4 / 5 * 4 / 5 * 3 / 4 * 2 / 3) ** 0.25)
 
 
 def test_pairs_that_hardly_differ_are_left_out() -> None:
