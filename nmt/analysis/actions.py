@@ -138,7 +138,9 @@ def add_title(parser: Parser) -> None:
 
 
 def load_run(args: argparse.Namespace, path: str) -> "TorchRun":
-    """Load the run in a directory, set up by the options of `options.add_compute`."""
+    """Load the run in a directory, with the checkpoint and device that the options of `options.add_compute`
+    name. Also sets torch's threads and matrix back end for this process. ConfigError for a device that is
+    missing, CheckpointError for a directory that is not a run."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, path)
     from nmt.runs.torch_run import TorchRun
 

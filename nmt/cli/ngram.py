@@ -137,9 +137,12 @@ def count(
     shared: SharedFolder | None,
     memory: float,
 ) -> Counts:
-    """Count the n-grams of --input. `shared`: the folder in which several workers count; if None, this
-    process counts: within `memory` bytes on disk, in a folder that `stack` removes, or with 0 in memory. Logs
-    a warning if estimation will need more than `memory`. DataError as from `number_text`."""
+    """Count the n-grams of --input; returns the words by id, and the counts of each length.
+
+    `shared`: the folder in which several workers count, as `executor` says; if None, this process counts.
+    `memory`: 0 to count in memory; otherwise this process counts on disk, using at most this many bytes of
+    memory, in a temporary folder that `stack` removes, and logs a warning if estimation will need more.
+    DataError as from `number_text`."""
     settings = CountSettings(config.order, config.skip_symbols)
     with naming_input(args):
         if shared:

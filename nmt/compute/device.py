@@ -115,58 +115,59 @@ def measure_back_ends() -> tuple[float, float]:
     return errors["onednn"] / errors["mkl"], seconds["mkl"] / seconds["onednn"]
 
 
-def choose_back_end(wish: str = "auto", memory: Path | None = None) -> BackEndChoice:
-    """Switch to the back end `wish`, or with `auto` to the one that measures best. ConfigError if it is
+def choose_back_end(requested: str = "auto", choices_file: Path | None = None) -> BackEndChoice:
+    """Switch to the requested back end, or with `auto` to the one that measures best. ConfigError if it is
     unknown, or not exact on this machine.
 
-    `memory` is a file of earlier choices: `auto` reuses the one for this processor, or measures and adds its
+    `choices_file` records earlier choices: `auto` reuses the one for this processor, or measures and adds its
     choice there.
     """
-    if wish not in ("auto", *BACK_ENDS):
-        raise ConfigError(f"matmul: {wish!r} is unknown, expected auto, mkl or onednn")
-    if wish == "auto" and memory and (recalled := recall_choice(memory)):
+    if requested not in ("auto", *BACK_ENDS):
+        raise ConfigError(f"matmul: {requested!r} is unknown, expected auto, mkl or onednn")
+    if requested == "auto" and choices_file and (recalled := recall_choice(choices_file)):
         use_back_end(recalled.back_end)
         return recalled
-    choice = decide_back_end(wish)
-    if wish == "auto" and memory:
-        remember_choice(memory, choice)
+    choice = decide_back_end(requested)
+    if requested == "auto" and choices_file:
+        remember_choice(choices_file, choice)
     return choice
 
 
-def decide_back_end(wish: str) -> BackEndChoice:
-    """Choose a back end, by measuring unless `wish` is mkl, and switch to it. ConfigError for onednn if it is
-    not exact on this machine."""
-    if wish == "mkl" or not torch.backends.mkldnn.is_available():
+def decide_back_end(requested: str) -> BackEndChoice:
+    """Choose a back end, by measuring unless `requested` is mkl, and switch to it. ConfigError for onednn if
+    it is not exact on this machine."""
+    if requested == "mkl" or not torch.backends.mkldnn.is_available():
         use_back_end("mkl")
         return BackEndChoice("mkl")
     with torch.no_grad():
         error, speed = measure_back_ends()
     exact = error <= ERROR_TOLERANCE
-    if wish == "onednn" and not exact:
+    if requested == "onednn" and not exact:
         raise ConfigError(
             f"matmul: onednn has {error:.0f} times the error of mkl on this processor; use auto or mkl"
         )
-    back_end = "onednn" if wish == "onednn" or (exact and speed >= SPEED_MARGIN) else "mkl"
+    back_end = "onednn" if requested == "onednn" or (exact and speed >= SPEED_MARGIN) else "mkl"
     use_back_end(back_end)
     return BackEndChoice(back_end=back_end, error=error, speed=speed)
 
 
-def recall_choice(memory: Path) -> BackEndChoice | None:
-    """Read the choice that the file `memory` records for this processor; None if there is none."""
+def recall_choice(choices_file: Path) -> BackEndChoice | None:
+    """Read the choice that a file records for this processor; None if there is none."""
     with suppress(OSError, DataError, ValueError):
-        for line in files.read_lines(memory):
+        for line in files.read_lines(choices_file):
             name, back_end, error, speed = line.split("\t")
             if name == processor_name() and back_end in BACK_ENDS:
                 return BackEndChoice(back_end=back_end, error=float(error), speed=float(speed))
     return None
 
 
-def remember_choice(memory: Path, choice: BackEndChoice) -> None:
-    """Add a choice for this processor to the file `memory`. Does nothing if it cannot be written."""
+def remember_choice(choices_file: Path, choice: BackEndChoice) -> None:
+    """Add a choice for this processor to a file. Does nothing if it cannot be written."""
     with suppress(OSError, UserError):
-        lines = list(files.read_lines(memory)) if memory.exists() else []
+        lines = list(files.read_lines(choices_file)) if choices_file.exists() else []
         files.write_text(
-            memory, [*lines, f"{processor_name()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"]
+            choices_file,
+            [*lines, f"{processor_name()}\t{choice.back_end}\t{choice.error:.3g}\t{choice.speed:.3g}"],
         )
 
 
@@ -207,11 +208,11 @@ def resolve_device(device: str, cpu_only: bool = False) -> str:
     return "cuda" if torch.cuda.is_available() and not cpu_only else "cpu"
 
 
-def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | None = None) -> str:
+def set_up_device(device: str, threads: int | None, matmul: str, choices_file: Path | None = None) -> str:
     """Check the device, and set the number of threads and the matrix back end of this process; returns a line
     for the log. ConfigError for a device or back end that is unknown or cannot be used.
 
-    `threads`: if None, torch decides. `matmul`: mkl, onednn or auto; `memory`: the file in which a run
+    `threads`: if None, torch decides. `matmul`: mkl, onednn or auto; `choices_file`: the file in which a run
     records its back end for each processor."""
     device = resolve_device(device)
     if threads:
@@ -228,7 +229,7 @@ def set_up_device(device: str, threads: int | None, matmul: str, memory: Path | 
         raise ConfigError(f"device: {device!r} was requested, but torch finds no GPU; use --device cpu")
     if kind == "cuda":
         return f"device {device}"
-    choose_back_end(matmul, memory).report()
+    choose_back_end(matmul, choices_file).report()
     threads = torch.get_num_threads()
     return f"device cpu, {threads} thread{'s' * (threads > 1)}"
 

@@ -388,8 +388,9 @@ def count_text(
 
 
 def number_all(folder: Path, tasks: int) -> list[str]:
-    """Number the words of all shards in order of appearance, and write them to the folder for all workers;
-    returns them. `tasks`: number of shards. DataError for a text without words."""
+    """Number the words of all shards: first SYMBOLS, then the others in order of appearance. Writes the
+    others to the folder, for the workers; returns the whole vocabulary, by id. `tasks`: number of shards.
+    DataError for a text without words."""
     numbers = {word: number for number, word in enumerate(SYMBOLS)}
     unknown = False
     for task in range(tasks):

@@ -78,19 +78,20 @@ def score(
 
 
 class CompiledModel:
-    """An n-gram model for compiled queries: its n-grams in a hash table."""
+    """An n-gram model for compiled queries: its n-grams in a hash table. V words."""
 
     def __init__(
         self, functions: CompiledFunctions, V: int, keys: Sequence[Ints], log10: Floats, backoff: Floats
     ) -> None:
-        """`keys`: of each order; `log10`, `backoff`: of all orders."""
-        put, self.score = functions
+        """`keys`: those of `NgramOrder` for each order, in which parents are numbered within their own order.
+        `log10`, `backoff`: log10 p and back-off weights of the n-grams of all orders, concatenated."""
+        insert_keys, self.score = functions
         size = 1 << (2 * len(log10)).bit_length()
         table, nodes = np.full(size, -1, np.int64), np.zeros(size, np.int32)
-        below, first = 0, len(keys[0])  # numbers of the first n-grams of two orders
-        for level in keys[1:]:
-            put(table, nodes, level + below * V, first)
-            below, first = first, first + len(level)
+        first_parent, first = 0, len(keys[0])  # numbers of the first n-grams of two successive orders
+        for order_keys in keys[1:]:
+            insert_keys(table, nodes, order_keys + first_parent * V, first)
+            first_parent, first = first, first + len(order_keys)
         self.arrays = table, nodes, log10, backoff, V, len(keys)
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:

@@ -119,10 +119,11 @@ class JsonApi:
         options: TranslateOptions,
         plain: bool,
     ) -> list[TranslatedLine]:
-        """Translate lines that passed `check_lines`, or their sentences.
+        """Translate lines that passed `check_lines`, or their sentences. HTTPException as from
+        `EngineAccess.translate_checked`.
 
-        `plain`: the lines are raw text, even if the engine reads tokenized text. BadRequest if they are, and
-        the engine's languages are unknown.
+        `plain`: the lines are raw text. For an engine that reads tokenized text they are then tokenized, and
+        its translations detokenized; BadRequest if the languages of such an engine are unknown.
         """
         if not (plain and served.info.tokenized_only):
             return await self.access.translate_checked(request, served, lines, options)

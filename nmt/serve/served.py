@@ -218,7 +218,9 @@ class ServedEngine:
             queue.give_up(lines)
 
     def put(self, lines: Sequence[AnyLine]) -> LineQueue:
-        """Put lines into the queue of the current engine; returns this queue."""
+        """Put lines into the queue of the current engine; if it has just been reloaded, of the new one.
+        Returns this queue, whose `give_up` removes the lines. QueueFull if too many lines wait, QueueClosed
+        while the server stops."""
         while True:
             queue = self.workers.queue
             try:

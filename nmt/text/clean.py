@@ -82,7 +82,7 @@ def clean(
 ) -> Iterator[tuple[str, ...]]:
     """Yield the pairs that are kept, in order, and count all pairs in `report`.
 
-    Duplicates are detected by 128-bit digests of their text: 50 MB per million pairs.
+    Duplicates are detected by 128-bit digests of their text: about 100 MB per million pairs.
     """
     seen: set[bytes] = set()
     for pair in pairs:

@@ -87,7 +87,8 @@ def command(argv: Sequence[str] | None) -> None:
         build_plan = pipeline.load_or_make_plan(config)
         print("\n".join(plan.plan_lines(build_plan, config.workers, config.budget)))
         return
-    ALIGNERS[next(iter(ALIGNERS))].check()
+    default_aligner = next(iter(ALIGNERS))
+    ALIGNERS[default_aligner].check()  # fail now, not in the middle of the build
     built = pipeline.build(config, print, options.shows_bar(args))
     results = evaluation.read_evaluation(built)
     log.info(
@@ -117,8 +118,8 @@ def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:
 
 
 def check_texts(config: BuildConfig) -> None:
-    """ConfigError for the standard input, a missing text or one inside the output folder; DataError for
-    parallel texts of unequal length."""
+    """ConfigError for the standard input, and for a text inside the output folder; DataError for a missing
+    text, bytes that are not UTF-8, and parallel texts of unequal length."""
     texts = config.texts()
     if "-" in texts:
         raise ConfigError("the texts are read more than once; give files, not -")

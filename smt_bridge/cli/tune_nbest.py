@@ -115,7 +115,8 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError for options that do not go together, or a file that is missing or given twice."""
+    """ConfigError for options that do not go together, and for a file that is given twice; DataError for a
+    missing file."""
     if bool(args.n_best) == bool(args.features):
         raise ConfigError("give either --n-best and --reference, or --features and --scores")
     if bool(args.n_best) != bool(args.reference) or bool(args.features) != bool(args.scores):

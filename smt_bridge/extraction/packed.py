@@ -48,15 +48,17 @@ class PackedText(Sequence[list[str]]):
         """The sentences with these indices as a text of their own, whose word numbers are in order of
         appearance."""
         tokens, offsets = ragged(self.offsets, sentences)
-        kinds, first, kind = np.unique(self.ids[tokens], return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        number = np.empty(len(kinds), np.int32)
-        number[order] = np.arange(len(kinds))
-        return PackedText(number[kind], offsets, [self.words[word] for word in kinds[order].tolist()])
+        old_ids, first_positions, index = np.unique(self.ids[tokens], return_index=True, return_inverse=True)
+        order = np.argsort(first_positions)
+        new_ids = np.empty(len(old_ids), np.int32)
+        new_ids[order] = np.arange(len(old_ids))
+        return PackedText(new_ids[index], offsets, [self.words[old] for old in old_ids[order].tolist()])
 
 
 def ragged(offsets: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
-    """The indices of the items of some rows, and the offsets of these rows: (K,), (len(rows) + 1,)"""
+    """Select rows from items that are stored one row after the other: row i is offsets[i] <= k <
+    offsets[i + 1]. Returns the indices of the K items of these rows, (K,), and the offsets of the rows in the
+    selection, (len(rows) + 1,)."""
     sizes = np.diff(offsets)[rows]
     cut = np.append(0, np.cumsum(sizes))
     return np.repeat(offsets[rows] - cut[:-1], sizes) + np.arange(cut[-1]), cut
@@ -95,7 +97,7 @@ def pack_text(texts: Iterable[Sequence[str]]) -> PackedText:
 
 class PackedLinks(Sequence[Links]):
     """Links of sentence pairs. Pair i has the links (source[k], target[k]) of offsets[i] <= k < offsets[i +
-    1], in any order."""
+    1], in any order. Slices have step 1."""
 
     def __init__(self, source: NDArray[np.uint16], target: NDArray[np.uint16], offsets: Int64s) -> None:
         self.source, self.target, self.offsets = source, target, offsets
@@ -129,7 +131,7 @@ class PackedLinks(Sequence[Links]):
 
     def spread(self, pairs: Int64s, count: int) -> "PackedLinks":
         """Links of `count` pairs: pair `pairs[i]` has those of pair i of this object, and all others have
-        none."""
+        none. `pairs` must increase."""
         sizes = np.zeros(count, np.int64)
         sizes[pairs] = np.diff(self.offsets)
         return PackedLinks(self.source, self.target, np.append(0, np.cumsum(sizes)))

@@ -18,10 +18,10 @@ Sampler = Callable[[list[int], str], list[int]]  # (unit ids, key) -> ids of ano
 
 @dataclass(frozen=True)
 class LearnSettings:
-    """Settings for learning subwords; `DataConfig` in nmt/data/corpus.py documents them."""
+    """Settings for learning subwords. Each kind uses its own; those for the other kind are ignored."""
 
-    merges: int  # of BPE
-    pieces: int  # of SentencePiece; 0: chosen by the size of the text
+    merges: int  # of BPE: number of merges to learn
+    pieces: int  # of SentencePiece: number of units to learn; 0: chosen by the size of the text
     byte_fallback: bool  # of SentencePiece: split unknown characters into bytes
     unicode: str  # of SentencePiece: name of the Unicode normalization
     min_frequency: int = MIN_FREQUENCY
