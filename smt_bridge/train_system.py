@@ -31,7 +31,7 @@ from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress
 from nmt.ngram import count_models, disk_counts, estimators
-from nmt.ngram.counting import CountSettings, NgramCounts, count_ngrams, count_text, number_text
+from nmt.ngram.counting import Counts, CountSettings, count_lines, count_text
 from nmt.work import store
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
@@ -288,7 +288,7 @@ def estimate(training: SystemTraining) -> None:
         count_models.write_arpa(model, training.path(LM))
 
 
-def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[list[str], list[NgramCounts]]:
+def count(training: SystemTraining, text: str, stack: ExitStack) -> Counts:
     """Count the n-grams of a text: its words by their ids, and the n-grams of each length. Several workers
     share a text for which their memory suffices, which this process needs to put the counts together; any
     other that does not fit in memory is counted on disk, in a folder that `stack` removes."""
@@ -300,8 +300,7 @@ def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[list[s
         return count_text(text, settings, executor, shared)
     lines = files.read_lines(text)
     if not on_disk:
-        numbered = number_text(lines)
-        return numbered.words, count_ngrams(numbered, config.order)
+        return count_lines(lines, settings)
     try:
         unfinished = tempfile.TemporaryDirectory(prefix=f"{LM}.part", dir=training.folder)
         folder = Path(stack.enter_context(unfinished))

@@ -17,14 +17,13 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
 from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_model
 from nmt.ngram.count_models import KenLM, NgramModel
-from nmt.ngram.counting import CountSettings, NgramCounts, count_ngrams, count_text, number_text
+from nmt.ngram.counting import Counts, CountSettings, count_lines, count_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 
 log = logging.getLogger(__name__)
 
-Counts = tuple[list[str], list[NgramCounts]]  # words by their ids, n-grams of each length
 OF_KNESER_NEY = ("auto", "own", "lmplz")
 MOST_BITS = 16  # of a quantized value
 
@@ -142,7 +141,7 @@ def count(
     `shared`: the folder in which several workers count, as `executor` says; if None, this process counts.
     `memory`: 0 to count in memory; otherwise this process counts on disk, using at most this many bytes of
     memory, in a temporary folder that `stack` removes, and logs a warning if estimation will need more.
-    DataError as from `number_text`."""
+    DataError as from `count_lines`."""
     settings = CountSettings(config.order, config.skip_symbols)
     with naming_input(args):
         if shared:
@@ -150,8 +149,7 @@ def count(
         with options.line_progress(args, args.input) as progress:
             lines = progress.over(files.read_lines(args.input))
             if not memory:
-                text = number_text(lines, config.skip_symbols)
-                return text.words, count_ngrams(text, config.order)
+                return count_lines(lines, settings)
             stack.enter_context(files.parent_folders(args.output))
             beside = None if args.output == "-" else Path(args.output).resolve().parent
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=beside)))

@@ -27,6 +27,9 @@ NO_WORD, LINE_END = -1, -2  # numbers of what stands between words and between l
 MINUS_ALL = -99.0  # log10 p of a word that never follows
 
 
+SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
+
+
 @dataclass
 class NumberedText:
     """A text as word ids: `<s> words </s>` of each sentence, concatenated."""
@@ -51,17 +54,30 @@ class NgramCounts:
         return self.keys // self.vocab_size
 
 
+@dataclass(frozen=True)
+class CountSettings:
+    """Settings of counting: the length of the longest n-grams, and whether <s> and </s> in the text are
+    skipped."""
+
+    order: int
+    skip_symbols: bool = False
+
+
+Counts = tuple[list[str], list[NgramCounts]]  # words by their ids, n-grams of each length
+
+
 def number_text(lines: Iterable[str], skip_symbols: bool = False) -> NumberedText:
     """Map the words of a text to ids, like `number_words`. DataError also for a text without words."""
     text = number_words(lines, skip_symbols)
-    if not len(text.words) > 3 and 0 not in text.ids:
-        raise no_words_error()
+    check_words(text.words, 0 in text.ids)
     return text
 
 
-def no_words_error() -> DataError:
-    """The error for a text without words."""
-    return DataError("no words to estimate a language model from")
+def check_words(words: Sequence[str], has_unknown: bool) -> None:
+    """DataError for a text without words. `words`: its vocabulary, SYMBOLS included; `has_unknown`: whether
+    <unk> occurs in it."""
+    if len(words) == len(SYMBOLS) and not has_unknown:
+        raise DataError("no words to estimate a language model from")
 
 
 class GrowingVocabulary(dict[str, int]):
@@ -128,6 +144,12 @@ def unigram_counts(raw: Ints) -> NgramCounts:
     return NgramCounts(keys=words, raw=raw, suffix=np.zeros(V, np.int64), begins=words == 1, vocab_size=V)
 
 
+def count_lines(lines: Iterable[str], settings: CountSettings) -> Counts:
+    """Count the words of a text and its n-grams of every length, in memory. DataError as in `number_text`."""
+    text = number_text(lines, settings.skip_symbols)
+    return text.words, count_ngrams(text, settings.order)
+
+
 def count_ngrams(text: NumberedText, order: int) -> list[NgramCounts]:
     """Count the n-grams of every length up to `order`; none crosses a sentence boundary."""
     V, N = len(text.words), len(text.ids)
@@ -137,14 +159,22 @@ def count_ngrams(text: NumberedText, order: int) -> list[NgramCounts]:
     node = words  # of the n-gram that ends at each token
     for n in range(2, order + 1):
         ends = np.flatnonzero(position >= n - 1)
-        keys, which, raw = distinct(node[ends - 1] * V + words[ends])
-        suffix = np.empty(len(keys), np.int64)
-        suffix[which] = node[ends]
+        keys, suffix, raw, which = distinct_ngrams(words, node, ends, V)
         node = np.full(N, -1, np.int64)
         node[ends] = which
         begins = levels[-1].begins[keys // V]
         levels.append(NgramCounts(keys=keys, raw=raw, suffix=suffix, begins=begins, vocab_size=V))
     return levels
+
+
+def distinct_ngrams(words: Ints, node: Ints, ends: Ints, V: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Find the distinct n-grams that end at the tokens `ends` (K,). `words` (N,): word ids; `node` (N,): for
+    each token the n-gram of the length below that ends there. Returns keys, suffixes and number of
+    occurrences as in NgramCounts, (M,), and the index among them of the n-gram at each of `ends`, (K,)."""
+    keys, which, raw = distinct(node[ends - 1] * V + words[ends])
+    suffix = np.empty(len(keys), np.int64)
+    suffix[which] = node[ends]
+    return keys, suffix, raw, which
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints, Ints]:
@@ -255,16 +285,6 @@ NUMBER_STAGE, COUNT_STAGE, SUM_STAGE = "number", "count", "sum"
 WORDS_FILE = "words"
 SHARD_WORDS = 500_000  # words of a shard
 MOST_BUCKETS = 64  # at most: their number is that of the shards
-SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
-
-
-@dataclass(frozen=True)
-class CountSettings:
-    """Settings of counting: the length of the longest n-grams, and whether <s> and </s> in the text are
-    skipped."""
-
-    order: int
-    skip_symbols: bool = False
 
 
 class CountWorker(stages.StageWorker):
@@ -367,7 +387,7 @@ def count_text(
     executor: ExecutorConfig,
     shared: SharedFolder,
     words: int = SHARD_WORDS,
-) -> tuple[list[str], list[NgramCounts]]:
+) -> Counts:
     """Count the words of a text and its n-grams of every length by several workers; returns the words by
     their ids, and the counts of each length. `words`: words of a shard. DataError for a text without words,
     or with reserved symbols; also raises the errors of the executor, and of `stages.lock_shared`."""
@@ -399,8 +419,7 @@ def number_all(folder: Path, tasks: int) -> list[str]:
             numbers.setdefault(word, len(numbers))
         unknown = unknown or bool((arrays.read_rows(path, 1, 1) == 0).any())
     vocabulary = list(numbers)
-    if len(vocabulary) == len(SYMBOLS) and not unknown:
-        raise no_words_error()
+    check_words(vocabulary, unknown)
     text = "\n".join(vocabulary[len(SYMBOLS) :]).encode()
     stages.ensure_file(folder / WORDS_FILE, lambda: [text])
     return vocabulary

@@ -11,6 +11,7 @@ N tokens of a chunk, V words.
 import logging
 import os
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,11 +21,13 @@ from numpy.typing import NDArray
 from nmt.io import files
 from nmt.ngram.count_models import Ints
 from nmt.ngram.counting import (
+    Counts,
     CountSettings,
     GrowingVocabulary,
     NgramCounts,
+    check_words,
     distinct,
-    no_words_error,
+    distinct_ngrams,
     number_blocks,
     sentence_positions,
     unigram_counts,
@@ -85,9 +88,7 @@ def rows_in_memory(memory: float) -> int:
     return max(LEAST_ROWS, int(memory / BYTES_PER_ROW))
 
 
-def count_within(
-    memory: float, lines: Iterable[str], settings: CountSettings, folder: Path
-) -> tuple[list[str], list[NgramCounts]]:
+def count_within(memory: float, lines: Iterable[str], settings: CountSettings, folder: Path) -> Counts:
     """Count as `count_on_disk` does, with `memory` bytes. Logs where, and whether a model of these counts
     takes more memory than that."""
     log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
@@ -98,11 +99,9 @@ def count_within(
     return words, levels
 
 
-def count_on_disk(
-    lines: Iterable[str], settings: CountSettings, folder: Path, rows: int
-) -> tuple[list[str], list[NgramCounts]]:
-    """Count the words of a text and its n-grams of every length, like `number_text` and `count_ngrams`, with
-    the same errors. OSError if the disk is full.
+def count_on_disk(lines: Iterable[str], settings: CountSettings, folder: Path, rows: int) -> Counts:
+    """Count the words of a text and its n-grams of every length, like `count_lines`, with the same errors.
+    OSError if the disk is full.
 
     Writes to an existing, empty folder, about 40 bytes for each token and n-gram. The counts of two words and
     more are mapped from its files, which must stay as long as the counts are used.
@@ -111,8 +110,7 @@ def count_on_disk(
     V, raw = len(words), np.zeros(len(words), np.int64)
     for chunk in chunks:
         raw += np.bincount(chunk.read("ids", np.int32), minlength=V)
-    if len(GrowingVocabulary().words) >= V and not raw[0]:
-        raise no_words_error()
+    check_words(words, bool(raw[0]))
     levels = [unigram_counts(raw)]
     for n in range(2, settings.order + 1):
         for chunk in chunks:
@@ -154,9 +152,7 @@ def write_run(chunk: Chunk, n: int, V: int) -> None:
         node = np.full(len(ids), -1, np.int64)
         node[position >= n - 2] = chunk.read("rows")[chunk.read("which", np.int32)]
     ends = np.flatnonzero(position >= n - 1)
-    keys, which, raw = distinct(node[ends - 1] * V + ids[ends])
-    suffix = np.empty(len(keys), np.int64)
-    suffix[which] = node[ends]
+    keys, suffix, raw, which = distinct_ngrams(ids, node, ends, V)
     for name, values in (("keys", keys), ("raw", raw), ("suffix", suffix), ("which", which.astype(np.int32))):
         chunk.write(name, values)
 
@@ -172,28 +168,33 @@ def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -
     for chunk in chunks:
         keys = map_file(chunk.path("keys"))
         cuts.append([0, *np.searchsorted(keys, bounds).tolist(), len(keys)])
-    merged = {name: open(f"{path}.{name}", "wb") for name in ("keys", "raw", "suffix", "begins")}
-    numbers = [open(chunk.path("rows"), "wb") for chunk in chunks]
     V, first = below.vocab_size, 0
-    for number in range(len(bounds) + 1):
-        parts = [slice(cut[number], cut[number + 1]) for cut in cuts]
-        keys, raw, suffix = (
-            np.concatenate([chunk.read_rows(name, part) for chunk, part in zip(chunks, parts, strict=True)])
-            for name in ("keys", "raw", "suffix")
-        )
-        keys, which, _ = distinct(keys)
-        suffix_of = np.empty(len(keys), np.int64)
-        suffix_of[which] = suffix
-        counts = np.bincount(which, raw, len(keys)).astype(np.int64)
-        arrays = {"keys": keys, "raw": counts, "suffix": suffix_of, "begins": below.begins[keys // V]}
-        for name, values in arrays.items():
-            values.tofile(merged[name])
-        sizes = [part.stop - part.start for part in parts]
-        for stream, part_rows in zip(numbers, np.split(first + which, np.cumsum(sizes)[:-1]), strict=True):
-            part_rows.tofile(stream)
-        first += len(keys)
-    for stream in (*merged.values(), *numbers):
-        stream.close()
+    with ExitStack() as stack:
+        merged = {
+            name: stack.enter_context(open(f"{path}.{name}", "wb"))
+            for name in ("keys", "raw", "suffix", "begins")
+        }
+        numbers = [stack.enter_context(chunk.path("rows").open("wb")) for chunk in chunks]
+        for number in range(len(bounds) + 1):
+            parts = [slice(cut[number], cut[number + 1]) for cut in cuts]
+            keys, raw, suffix = (
+                np.concatenate(
+                    [chunk.read_rows(name, part) for chunk, part in zip(chunks, parts, strict=True)]
+                )
+                for name in ("keys", "raw", "suffix")
+            )
+            keys, which, _ = distinct(keys)
+            suffix_of = np.empty(len(keys), np.int64)
+            suffix_of[which] = suffix
+            counts = np.bincount(which, raw, len(keys)).astype(np.int64)
+            arrays = {"keys": keys, "raw": counts, "suffix": suffix_of, "begins": below.begins[keys // V]}
+            for name, values in arrays.items():
+                values.tofile(merged[name])
+            sizes = [part.stop - part.start for part in parts]
+            part_rows = np.split(first + which, np.cumsum(sizes)[:-1])
+            for stream, values in zip(numbers, part_rows, strict=True):
+                values.tofile(stream)
+            first += len(keys)
     keys, raw, suffix = (map_file(Path(f"{path}.{name}")) for name in ("keys", "raw", "suffix"))
     begins = np.fromfile(f"{path}.begins", np.bool_)
     return NgramCounts(keys=keys, raw=raw, suffix=suffix, begins=begins, vocab_size=V)

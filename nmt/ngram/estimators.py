@@ -17,7 +17,7 @@ from nmt.config.settings import number, setting
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.ngram.count_models import Floats, Ints, NgramModel, NgramOrder
-from nmt.ngram.counting import NgramCounts, count_ngrams, finish_model, number_text, safe_log10
+from nmt.ngram.counting import CountSettings, NgramCounts, count_lines, finish_model, safe_log10
 
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
@@ -85,8 +85,8 @@ def estimate_kneser_ney(sentences: Iterable[Sequence[str]], config: KneserNeyCon
     """Estimate a model from sentences. ConfigError for settings out of range; DataError for an empty corpus,
     or one too small for discounts."""
     config.check()
-    text = number_text(map(" ".join, sentences), config.skip_symbols)
-    return kneser_ney_model(text.words, count_ngrams(text, config.order), config)
+    counts = count_lines(map(" ".join, sentences), CountSettings(config.order, config.skip_symbols))
+    return kneser_ney_model(*counts, config)
 
 
 def kneser_ney_model(vocabulary: list[str], counts: list[NgramCounts], config: KneserNeyConfig) -> NgramModel:
@@ -230,8 +230,8 @@ def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfi
     """Estimate a model from sentences. `kind`: a name in ESTIMATORS. ConfigError for settings out of range;
     DataError for an empty corpus, or one too small for Good-Turing's discounts."""
     settings.check(config, "--")
-    text = number_text(map(" ".join, sentences), config.skip_symbols)
-    return smoothed_model(text.words, count_ngrams(text, config.order), config, kind)
+    counts = count_lines(map(" ".join, sentences), CountSettings(config.order, config.skip_symbols))
+    return smoothed_model(*counts, config, kind)
 
 
 def smoothed_model(

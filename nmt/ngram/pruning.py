@@ -71,8 +71,7 @@ def history_log10(model: NgramModel, history: NgramTextScorer | None) -> list[Fl
         if history is None:
             of_last = level.log10.copy()
         else:
-            first = np.repeat(np.arange(len(level.keys)) * n, n)
-            of_last = history.flat_scores(numbers[model.grams(n)].ravel(), first)[n - 1 :: n] / LN10
+            of_last = history.last_scores(numbers[model.grams(n)]) / LN10
         if n == 1:
             of_last[model.begin] = of_last[model.end]
         else:
@@ -127,9 +126,7 @@ def lower_log10(model: NgramModel, n: int, suffix: Ints) -> Floats:
     values: Floats = below[suffix]
     missing = np.flatnonzero(suffix < 0)
     if len(missing):
-        texts = model.grams(n)[missing, 1:]
-        first = np.repeat(np.arange(len(missing)) * (n - 1), n - 1)
-        values[missing] = model.flat_scores(texts.ravel(), first)[n - 2 :: n - 1] / LN10
+        values[missing] = model.last_scores(model.grams(n)[missing, 1:]) / LN10
     return values
 
 

@@ -30,6 +30,11 @@ class NgramTextScorer(ABC):
         """Natural log p of each token given the previous ones of its sentence: (N,). `first` (N,): the index
         at which the sentence of each token begins."""
 
+    def last_scores(self, grams: Ints) -> Floats:
+        """Natural log p of the last word of each row of word ids, given the others: (M, n) -> (M,)"""
+        M, n = grams.shape
+        return self.flat_scores(grams.ravel(), np.repeat(np.arange(M) * n, n))[n - 1 :: n]
+
     def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
         """Concatenate texts. Returns their words, (N,), the index at which the text of each word begins,
         (N,), and the index at which each text begins, (texts,). `whole`: texts are sentences, with <s> and

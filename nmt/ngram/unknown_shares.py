@@ -64,16 +64,10 @@ def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
         words = inside[grams[:, -1]]
         parents = longer.keys[words] // V
         here = np.bincount(parents, 10.0 ** longer.log10[words], len(contexts.keys))
-        shorter = np.exp(last_scores(model, grams[words][:, 1:]))
+        shorter = np.exp(model.last_scores(grams[words][:, 1:]))
         below = np.bincount(parents, shorter, len(contexts.keys))
         levels.append(here + 10.0**contexts.backoff * (suffix_masses(model, levels, model.grams(n)) - below))
     return levels
-
-
-def last_scores(model: NgramModel, grams: Ints) -> Floats:
-    """Natural log p of the last word of each row given the others: (M, k) -> (M,)"""
-    M, k = grams.shape
-    return model.flat_scores(grams.reshape(-1), np.repeat(np.arange(M) * k, k))[k - 1 :: k]
 
 
 def suffix_masses(model: NgramModel, levels: Sequence[Floats], contexts: Ints) -> Floats:

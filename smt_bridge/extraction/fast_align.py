@@ -275,8 +275,8 @@ def expect(
                     slot_of[source], members[slot], counts[slot] = slot, source, 0.0
                     probabilities[slot] = 1.0
                     if lexicon.estimated:
-                        count = math.exp(lexicon.logs[start + slot])
-                        probabilities[slot] = math.exp(digamma(count) - lexicon.totals[source])
+                        log_count = lexicon.logs[start + slot]
+                        probabilities[slot] = probability(log_count, lexicon.totals[source])
                 weight = probabilities[slot] * (math.exp(diagonal(j + 1, i + 1, m, n) * tension) / z)
                 slots[i], weights[i] = slot, weight
                 total += weight
@@ -313,6 +313,13 @@ def maximize(totals: Floats, null_counts: Floats) -> tuple[Floats, Floats]:
     for word in range(len(null_counts)):
         null[word] = math.exp(digamma(round_logarithm(null_counts[word] + PRIOR)) - total)
     return digammas, null
+
+
+@njit_ieee
+def probability(log_count: float, total: float) -> float:
+    """p(target word | source word) by variational Bayes. `log_count`: natural logarithm of the expected count
+    and prior of the pair; `total`: digamma of the sum of these over the pairs of the source word."""
+    return math.exp(digamma(math.exp(log_count)) - total)
 
 
 @njit_ieee

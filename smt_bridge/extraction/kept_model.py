@@ -27,9 +27,9 @@ from smt_bridge.extraction.fast_align import (
     PackedCorpus,
     best_links,
     diagonal,
-    digamma,
     make_links,
     normalizer,
+    probability,
 )
 from smt_bridge.extraction.packed import PackedLinks, PackedText
 
@@ -167,13 +167,6 @@ def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids
                         size += 1
                     entry += 1
     return members[:size].copy(), likely[:size].copy(), counts
-
-
-@njit_ieee
-def probability(logarithm: float, total: float) -> float:
-    """The probability of an entry of a kept model. `logarithm`: natural logarithm of its count; `total`: see
-    `KeptModel.totals`."""
-    return math.exp(digamma(math.exp(logarithm)) - total)
 
 
 @njit_ieee

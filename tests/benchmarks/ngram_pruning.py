@@ -14,7 +14,7 @@ import numpy as np
 from nmt.io import files
 from nmt.ngram import estimators
 from nmt.ngram.count_models import NgramModel
-from nmt.ngram.counting import count_ngrams, number_text
+from nmt.ngram.counting import CountSettings, count_lines
 from nmt.ngram.estimators import SmoothingConfig
 from nmt.ngram.pruning import prune_by_entropy
 
@@ -30,16 +30,15 @@ def main(train: str, dev: str) -> None:
         perplexity = math.exp(-np.concatenate(model.scores(lines)).mean())
         print(f"{name}\t{model.size:,}\t{perplexity:.2f}" + (f"\t{seconds:.2f} s" if seconds else ""))
 
-    text = number_text(files.read_lines(train))
-    counts = count_ngrams(text, ORDER)
+    counts = count_lines(files.read_lines(train), CountSettings(ORDER))
     for cutoffs in CUTOFFS:
         config = SmoothingConfig(ORDER, prune=cutoffs)
         report(
             f"Kneser-Ney --prune {' '.join(map(str, cutoffs))}",
-            estimators.kneser_ney_model(text.words, counts, config),
+            estimators.kneser_ney_model(*counts, config),
         )
-    kneser_ney = estimators.kneser_ney_model(text.words, counts, SmoothingConfig(ORDER))
-    katz = estimators.smoothed_model(text.words, counts, SmoothingConfig(ORDER), "katz")
+    kneser_ney = estimators.kneser_ney_model(*counts, SmoothingConfig(ORDER))
+    katz = estimators.smoothed_model(*counts, SmoothingConfig(ORDER), "katz")
     report("Katz", katz)
     for threshold in THRESHOLDS:
         for name, model, history in (
