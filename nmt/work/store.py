@@ -25,10 +25,11 @@ from nmt.io.manifest import Entries
 
 
 def read_settings(path: Path) -> dict[str, object] | None:
-    """Read recorded settings; None if there is no file. DataError for a file that is not a JSON object."""
+    """Read recorded settings; None if there is no file, or no folder. DataError for a file that is not a JSON
+    object."""
     try:
         settings = json.loads(files.read_small(path).decode("utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, RecursionError) as error:
         raise damaged_settings(path) from error

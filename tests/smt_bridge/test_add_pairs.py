@@ -264,6 +264,7 @@ def test_another_tokenization_is_noticed(
         (("-t", "short"), "short: 1 lines, but"),
         (("-s", "bar"), "bar:2: '|' in 'a|b': Moses' tables cannot hold it"),
         (("--add", "."), "was not made by smt-train; --add needs the folder of a trained model"),
+        (("--add", "short"), "short: was not made by smt-train; --add needs the folder of a trained model"),
         (("--add", "none"), "none: cannot read"),
         (("--add", "begun"), "begun: its training is not finished; run smt-train again, then add pairs"),
         (("--add", "added"), "added: is also read"),

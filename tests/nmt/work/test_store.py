@@ -106,6 +106,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     assert store.read_settings(place) is None
     store.write_settings(place, {"shard": (1, 2), "name": "é"})
     assert store.read_settings(place) == {"shard": [1, 2], "name": "é"}
+    assert store.read_settings(place / "settings.json") is None, "the folder is a file"
 
 
 def test_a_start_that_was_killed_can_be_repeated(tmp_path: Path) -> None:
