@@ -15,7 +15,9 @@ from nmt.work.executors import ExecutorConfig
 from smt_bridge import train_system
 from smt_bridge.cli.train import main
 from smt_bridge.config import TrainConfig
+from smt_bridge.extraction import kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
+from smt_bridge.extraction.packed import pack_text
 from smt_bridge.train_system import ALIGNMENT, INI, LM, MODELS, REORDERING, SETTINGS, TUNED, add_config, train
 from tests.conftest import refusal
 
@@ -253,6 +255,17 @@ def test_another_tokenization_is_noticed(
     with caplog.at_level(logging.WARNING):
         train(tmp_path / "added", add_config(str(trained), *pair))
     assert "the model knows 0% of the words on the source side; is the text tokenized" in caplog.text
+
+
+@pytest.mark.parametrize(("unknown", "warned"), [(1, False), (2, True)])
+def test_a_few_unknown_words_are_usual(
+    unknown: int, warned: bool, trained: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Up to a tenth of ten words."""
+    source, target = ["s1"] * (10 - unknown) + ["new"] * unknown, ["t1"] * 10
+    with caplog.at_level(logging.WARNING):
+        kept_model.align_both_directions(trained / MODELS, *map(pack_text, ([source], [target])))
+    assert bool(caplog.text) == warned == ("knows 80% of the words on the source side" in caplog.text)
 
 
 @pytest.mark.parametrize(

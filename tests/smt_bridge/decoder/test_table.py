@@ -324,6 +324,9 @@ def test_a_broken_trie_is_none() -> None:
                 broken[position] = value
                 if name == "parent" or position or value < 0:
                     assert not is_trie(trie._replace(**{name: broken}), 5)
+    unsorted, level = trie.parent.copy(), slice(*trie.levels[2:4])  # of two words
+    unsorted[level] = unsorted[level][::-1]
+    assert not is_trie(trie._replace(parent=unsorted), 5)
     for levels in (trie.levels[:-1], trie.levels[1:], trie.levels + 1, trie.levels[:1]):
         assert not is_trie(trie._replace(levels=levels), 5)
 

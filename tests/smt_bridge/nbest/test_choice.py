@@ -120,8 +120,9 @@ def test_unknown_words() -> None:
     for count in range(3):
         entry = nbest.parse(ENTRY.format(-5 - 100 * count), "n:1")
         assert choice.unknown_word_score(entry, used) == -100 * count == choice.unprinted_score(entry, used)
-    with pytest.raises(ConfigError, match="these are not the weights that its decoder used"):
-        choice.unknown_word_score(nbest.parse(ENTRY.format(-50), "n:1"), used)
+    for total in (-50, 95):  # half an unknown word, and less than none
+        with pytest.raises(ConfigError, match="these are not the weights that its decoder used"):
+            choice.unknown_word_score(nbest.parse(ENTRY.format(total), "n:1"), used)
     assert choice.unprinted_score(nbest.parse(ENTRY.format(-205), "n:1"), None) == 0
 
 

@@ -138,7 +138,7 @@ def test_foreign_settings(text: str, tmp_path: Path) -> None:
 def test_a_folder_belongs_to_one_tuning(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     with pytest.raises(ConfigError, match="was started with another seed"):
         open_folder(folder, {"lines": 2}, TuneConfig(seed=2), Mert())
-    open_folder(folder, {"lines": 2}, TuneConfig(iterations=20), Mert())  # more may be asked for later
+    open_folder(folder, {"lines": 2}, TuneConfig(iterations=20, patience=9), Mert())  # more may be asked for
     check_folder(folder)
     other = tmp_path_factory.mktemp("other")
     (other / "report.part1").write_text("mine")
