@@ -14,7 +14,6 @@ resumed after it was killed. The paths in moses.ini are relative.
 
 import logging
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -301,12 +300,7 @@ def count(training: SystemTraining, text: str, stack: ExitStack) -> Counts:
     lines = files.read_lines(text)
     if not on_disk:
         return count_lines(lines, settings)
-    try:
-        unfinished = tempfile.TemporaryDirectory(prefix=f"{LM}.part", dir=training.folder)
-        folder = Path(stack.enter_context(unfinished))
-        return disk_counts.count_within(memory, lines, settings, folder)
-    except OSError as error:
-        raise files.cannot_write(training.path(LM), error) from error
+    return disk_counts.count_within(memory, lines, settings, training.path(LM), stack)
 
 
 def write_inis(training: SystemTraining) -> None:

@@ -5,6 +5,7 @@ import importlib.util
 import json
 import logging
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -14,7 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -220,6 +221,17 @@ def refusal(
     message = capsys.readouterr().err
     assert status == 2 and message.count("\n") == 1 and "Traceback" not in message, message
     return message
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """Files cannot grow beyond `size` bytes, as on a disk that is nearly full."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ import argparse
 import logging
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -141,7 +140,7 @@ def count(
     `shared`: the folder in which several workers count, as `executor` says; if None, this process counts.
     `memory`: 0 to count in memory; otherwise this process counts on disk, using at most this many bytes of
     memory, in a temporary folder that `stack` removes, and logs a warning if estimation will need more.
-    DataError as from `count_lines`."""
+    DataError as from `count_lines`; UserError if the disk is full."""
     settings = CountSettings(config.order, config.skip_symbols)
     with naming_input(args):
         if shared:
@@ -151,9 +150,7 @@ def count(
             if not memory:
                 return count_lines(lines, settings)
             stack.enter_context(files.parent_folders(args.output))
-            beside = None if args.output == "-" else Path(args.output).resolve().parent
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=beside)))
-            return disk_counts.count_within(memory, lines, settings, folder)
+            return disk_counts.count_within(memory, lines, settings, args.output, stack)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
 
 from nmt.errors import DataError, UserError
 from nmt.io import files, manifest
@@ -62,19 +62,32 @@ def write(
     """Write arrays and numbers, by name, to an existing folder. `kind`: what they are; `sources`: the files
     that they were made from. The manifest is written last: with it the folder is complete. UserError if that
     fails."""
-    import numpy as np
-
     contents = {"format": FORMAT, "kind": kind, "numbers": dict(numbers), "sources": list(sources)}
     try:
         for name, array in arrays.items():
-            with open(folder / f"{name}{ENDING}", "wb") as stream:
-                np.save(stream, array, allow_pickle=False)
-                stream.flush()
-                os.fsync(stream.fileno())
+            save_array(folder / f"{name}{ENDING}", array)
     except OSError as error:
         raise files.cannot_write(folder, error) from error
     files.write_text(folder / CONTENTS, [json.dumps(contents, indent=1)])
     manifest.write(folder, [CONTENTS, *(f"{name}{ENDING}" for name in arrays)])
+
+
+class PythonStream:
+    """A stream of which numpy sees only `write`. Into a file numpy writes by itself, through a buffer of C
+    whose last part is lost without an error if the disk is full."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.write = stream.write
+
+
+def save_array(path: str | Path, array: "NDArray[np.generic]") -> None:
+    """Write an array to a file in numpy's format, and to the disk. OSError if the disk is full."""
+    import numpy as np
+
+    with open(path, "wb") as stream:
+        np.save(PythonStream(stream), array, allow_pickle=False)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def load(folder: str | Path, stamp: Path | None = None, verify: bool = False) -> MappedFolder:

@@ -10,6 +10,7 @@ N tokens of a chunk, V words.
 
 import logging
 import os
+import tempfile
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class Chunk:
         return Path(f"{self.prefix}.{name}")
 
     def write(self, name: str, values: NDArray[np.generic]) -> None:
-        values.tofile(self.path(name))
+        self.path(name).write_bytes(values.data)
 
     def read(self, name: str, kind: type[np.generic] = np.int64) -> Ints:
         """Read a whole array of type `kind`, and convert it to 64-bit integers."""
@@ -88,11 +89,20 @@ def rows_in_memory(memory: float) -> int:
     return max(LEAST_ROWS, int(memory / BYTES_PER_ROW))
 
 
-def count_within(memory: float, lines: Iterable[str], settings: CountSettings, folder: Path) -> Counts:
-    """Count as `count_on_disk` does, with `memory` bytes. Logs where, and whether a model of these counts
-    takes more memory than that."""
-    log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
-    words, levels = count_on_disk(lines, settings, folder, rows_in_memory(memory))
+def count_within(
+    memory: float, lines: Iterable[str], settings: CountSettings, output: str | Path, stack: ExitStack
+) -> Counts:
+    """Count as `count_on_disk` does, with `memory` bytes, in a folder beside the output that `stack` removes.
+    Logs where, and whether a model of these counts takes more memory than that. UserError that names the
+    output if the disk is full."""
+    beside = None if str(output) == "-" else Path(output).resolve().parent
+    try:
+        unfinished = tempfile.TemporaryDirectory(prefix=f"{Path(output).name}.part", dir=beside)
+        folder = Path(stack.enter_context(unfinished))
+        log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
+        words, levels = count_on_disk(lines, settings, folder, rows_in_memory(memory))
+    except OSError as error:
+        raise files.cannot_write(output, error) from error
     ngrams = sum(len(level.keys) for level in levels)
     if (needed := ngrams * BYTES_TO_ESTIMATE) > memory:
         log.warning("estimating %s n-grams takes about %.1f GB of memory", f"{ngrams:,}", needed / 1e9)
@@ -189,11 +199,11 @@ def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -
             counts = np.bincount(which, raw, len(keys)).astype(np.int64)
             arrays = {"keys": keys, "raw": counts, "suffix": suffix_of, "begins": below.begins[keys // V]}
             for name, values in arrays.items():
-                values.tofile(merged[name])
+                merged[name].write(values.data)
             sizes = [part.stop - part.start for part in parts]
             part_rows = np.split(first + which, np.cumsum(sizes)[:-1])
             for stream, values in zip(numbers, part_rows, strict=True):
-                values.tofile(stream)
+                stream.write(values.data)
             first += len(keys)
     keys, raw, suffix = (map_file(Path(f"{path}.{name}")) for name in ("keys", "raw", "suffix"))
     begins = np.fromfile(f"{path}.begins", np.bool_)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.formats.pharaoh import Links
+from nmt.io import mapped
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
@@ -151,7 +152,7 @@ class PackedLinks(Sequence[Links]):
     def save(self, prefix: str) -> None:
         """Write each array into a .npy file whose path begins with `prefix`; `load_links` reads them."""
         for name, values in self.arrays().items():
-            np.save(f"{prefix}.{name}.npy", values)
+            mapped.save_array(f"{prefix}.{name}.npy", values)
 
     def arrays(self) -> dict[str, NDArray[np.uint16] | Int64s]:
         return {"source": self.source, "target": self.target, "offsets": self.offsets}

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from nmt.errors import DataError
+from nmt.errors import DataError, UserError
 from nmt.io import manifest, mapped
+from tests.conftest import file_size_limit
 
 
 def publish(folder: Path, content: dict[str, bytes], drop: tuple[str, ...] = ()) -> None:
@@ -169,6 +170,22 @@ def test_read_is_written(tmp_path: Path) -> None:
         assert type(array) is np.ndarray and array.dtype == ARRAYS[name].dtype
         assert np.array_equal(array, ARRAYS[name]) and not array.flags.writeable
     assert mapped.is_mapped(tmp_path / "folder") and not mapped.is_mapped(tmp_path)
+
+
+@pytest.mark.parametrize("lacking", [1, 100, 10_000])
+def test_a_disk_that_is_full_near_the_end_of_an_array(lacking: int, tmp_path: Path) -> None:
+    """numpy's own writing loses the last bytes without an error."""
+    mapped.save_array(tmp_path / "whole", numbers := np.arange(5000.0))
+    size = (tmp_path / "whole").stat().st_size
+    with file_size_limit(size):
+        mapped.write(tmp_path, "Numbers", {"numbers": numbers}, {})
+    (folder := tmp_path / "folder").mkdir()
+    with (
+        file_size_limit(size - lacking),
+        pytest.raises(UserError, match="folder: cannot write: File too large"),
+    ):
+        mapped.write(folder, "Numbers", {"numbers": numbers}, {})
+    assert not mapped.is_mapped(folder)
 
 
 def test_a_stamp_is_for_one_folder_as_it_was(tmp_path: Path) -> None:

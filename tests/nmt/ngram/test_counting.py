@@ -24,6 +24,7 @@ from nmt.ngram.counting import (
 )
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
+from tests.conftest import file_size_limit, refusal
 from tests.nmt.ngram.test_estimators import some_text
 from tests.nmt.work import clusters
 
@@ -244,6 +245,15 @@ def test_the_command_counts_on_disk(more: list[str], tmp_path: Path, monkeypatch
     assert ngram.main([*given, "-o", str(tmp_path / "disk"), "--memory", "1e-9"]) == 0
     assert (tmp_path / "one").read_bytes() == (tmp_path / "disk").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "one", "text"]
+
+
+def test_a_disk_that_is_full_while_counting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Even if only a few bytes find no room, which numpy does not notice by itself."""
+    path = write_text(tmp_path)
+    with file_size_limit(99):
+        line = refusal(ngram.main, capsys, "-q", "-i", path, "--memory", "1e-9", "-o", tmp_path / "lm")
+    assert line.endswith("/lm: cannot write: File too large\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
 # ---- test workers ------------------------------------------------------------------------------------------
