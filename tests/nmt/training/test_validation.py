@@ -147,6 +147,9 @@ def test_dropout_is_off_meanwhile(training: bool) -> None:
     with evaluating(model):
         found = dev_cost(model, PAIRS)
     assert model.training == training and found == dev_cost(model.eval(), PAIRS)
+    with pytest.raises(MemoryError), evaluating(model.train(training)):
+        raise MemoryError
+    assert model.training == training
 
 
 @pytest.mark.parametrize("tracks", [1, 3])
