@@ -13,7 +13,8 @@ leads behind the end of a truncated file.
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -257,3 +258,45 @@ def load_record(
     if stamp is not None and not opened.verified:
         write_stamp(stamp, opened)
     return record
+
+
+# ---- temporary arrays --------------------------------------------------------------------------------------
+
+ROWS = 1 << 20  # of a block
+NumberT = TypeVar("NumberT", bound="np.generic")
+
+
+class ArrayStorage:
+    """Makes temporary arrays, in memory or in a folder. An array in a folder is mapped from a file without a
+    name, which is gone with the array; the system writes it to the disk where memory is short."""
+
+    def __init__(self, folder: str | Path | None = None) -> None:
+        """`folder`: of the arrays; None: they are in memory."""
+        self.folder = folder
+
+    def empty(self, shape: "int | tuple[int, ...]", kind: "type[NumberT]") -> "NDArray[NumberT]":
+        """Make an array whose values are arbitrary. OSError if the disk is full."""
+        import numpy as np
+
+        size = int(np.prod(shape)) * np.dtype(kind).itemsize
+        if self.folder is None or not size:
+            return np.empty(shape, kind)
+        with tempfile.TemporaryFile(dir=self.folder) as file:
+            allocate(file.fileno(), size)
+            return np.asarray(np.memmap(file, kind, "r+", shape=shape))
+
+
+def allocate(file: int, size: int) -> None:
+    """Give an empty file `size` bytes of the disk: a mapped file that lacks them kills its process when it is
+    written to. `file`: descriptor. OSError if the disk is full."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+        return
+    for at in range(0, size, ROWS):
+        os.pwrite(file, bytes(min(ROWS, size - at)), at)
+
+
+def blocks(rows: int, size: int = ROWS) -> Iterator[slice]:
+    """Cut `rows` rows into slices of `size` rows; the last may be smaller."""
+    for start in range(0, rows, size):
+        yield slice(start, min(rows, start + size))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError, UserError
 from nmt.io import manifest, mapped
+from nmt.io.mapped import ArrayStorage, blocks
 from tests.conftest import file_size_limit
 
 
@@ -270,3 +271,22 @@ def test_without_a_manifest_a_folder_is_not_complete(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"manifest\.json: missing"):
         mapped.load(folder)
     assert json.loads((folder / mapped.CONTENTS).read_text(encoding="utf-8"))["kind"] == "Numbers"
+
+
+@pytest.mark.parametrize("allocates", [True, False])
+def test_temporary_arrays(allocates: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not allocates:  # as on macOS
+        monkeypatch.delattr(os, "posix_fallocate")
+    for storage in (ArrayStorage(), ArrayStorage(tmp_path)):
+        numbers, matrix, nothing = (
+            storage.empty(shape, kind) for shape, kind in ((5, np.int64), ((2, 3), np.float32), (0, np.int32))
+        )
+        numbers[:], matrix[:] = range(5), 0.5
+        assert numbers.tolist() == [0, 1, 2, 3, 4] and matrix.tolist() == [[0.5] * 3] * 2
+        assert numbers.dtype == np.int64 and not len(nothing) and not list(tmp_path.iterdir())
+    with file_size_limit(2 << 20), pytest.raises(OSError, match="large"):
+        ArrayStorage(tmp_path).empty(3 << 20, np.uint8)
+
+
+def test_blocks_of_rows() -> None:
+    assert [*blocks(7, 3)] == [slice(0, 3), slice(3, 6), slice(6, 7)] and not [*blocks(0, 3)]
