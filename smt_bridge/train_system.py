@@ -28,6 +28,7 @@ from nmt.config.settings import check
 from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
+from nmt.io.mapped import MEMORY, ArrayStorage
 from nmt.io.progress import Progress
 from nmt.ngram import count_models, disk_counts, estimators
 from nmt.ngram.counting import Counts, CountSettings, count_lines, count_text
@@ -282,24 +283,26 @@ def estimate(training: SystemTraining) -> None:
         return
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     with ExitStack() as stack:
-        counts = count(training, config.lm_text or training.texts[1], stack)
-        model = estimators.kneser_ney_model(*counts, settings)
+        counts, storage = count(training, config.lm_text or training.texts[1], stack)
+        with disk_counts.naming_full_disk(training.path(LM)):
+            model = estimators.kneser_ney_model(*counts, settings, storage)
         count_models.write_arpa(model, training.path(LM))
 
 
-def count(training: SystemTraining, text: str, stack: ExitStack) -> Counts:
-    """Count the n-grams of a text: its words by their ids, and the n-grams of each length. Several workers
-    share a text for which their memory suffices, which this process needs to put the counts together; any
-    other that does not fit in memory is counted on disk, in a folder that `stack` removes."""
+def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[Counts, ArrayStorage]:
+    """Count the n-grams of a text; returns the counts (words by id, then the n-grams of each length), and
+    where to estimate the model. Several workers share a text for which their memory suffices, which this
+    process needs to put the counts together; any other that does not fit in memory is counted on disk, in a
+    folder that `stack` removes."""
     config, executor = training.config, training.executor
     settings, memory = CountSettings(config.order), 1e9 * config.extract.memory
     on_disk = disk_counts.memory_to_count(text, config.order) > memory * executor.workers
     shared = training.shared(COUNTING)
     if shared and (not on_disk or shared.folder.exists()):  # what was begun by workers goes on so
-        return count_text(text, settings, executor, shared)
+        return count_text(text, settings, executor, shared), MEMORY
     lines = files.read_lines(text)
     if not on_disk:
-        return count_lines(lines, settings)
+        return count_lines(lines, settings), MEMORY
     return disk_counts.count_within(memory, lines, settings, training.path(LM), stack)
 
 

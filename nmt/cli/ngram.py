@@ -14,6 +14,7 @@ from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
+from nmt.io.mapped import MEMORY, ArrayStorage
 from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_model
 from nmt.ngram.count_models import KenLM, NgramModel
 from nmt.ngram.counting import Counts, CountSettings, count_lines, count_text
@@ -64,8 +65,8 @@ def estimate_action(argv: Sequence[str]) -> None:
     with ExitStack() as stack:
         if args.compile:
             stack.enter_context(arguments.new_folder(args.output, "nmt-ngram"))
-        counts = count(args, config, stack, executor, shared_folder, limit if on_disk else 0.0)
-        estimate(args, config, counts, clock)
+        counts, storage = count(args, config, stack, executor, shared_folder, limit if on_disk else 0.0)
+        estimate(args, config, counts, storage, clock)
 
 
 def parser() -> options.Parser:
@@ -104,8 +105,8 @@ def parser() -> options.Parser:
         type=arguments.real(0),
         default=0,
         metavar="GB",
-        help="memory for counting; a text that needs more is counted on disk, in a folder beside the output; "
-        "0: 60%% of the memory of this machine",
+        help="memory for counting; for a text that needs more, n-grams and a Kneser-Ney model lie on disk, "
+        "in a folder beside the output; 0: 60%% of the memory of this machine",
     )
     jobs.add_shared_job(parser)
     options.add_quiet(parser)
@@ -134,21 +135,22 @@ def count(
     executor: ExecutorConfig,
     shared: SharedFolder | None,
     memory: float,
-) -> Counts:
-    """Count the n-grams of --input; returns the words by id, and the counts of each length.
+) -> tuple[Counts, ArrayStorage]:
+    """Count the n-grams of --input; returns the counts (words by id, then the n-grams of each length), and
+    where to estimate the model.
 
     `shared`: the folder in which several workers count, as `executor` says; if None, this process counts.
     `memory`: 0 to count in memory; otherwise this process counts on disk, using at most this many bytes of
-    memory, in a temporary folder that `stack` removes, and logs a warning if estimation will need more.
-    DataError as from `count_lines`; UserError if the disk is full."""
+    memory, in a temporary folder that `stack` removes. DataError as from `count_lines`; UserError if the disk
+    is full."""
     settings = CountSettings(config.order, config.skip_symbols)
     with naming_input(args):
         if shared:
-            return count_text(args.input, settings, executor, shared)
+            return count_text(args.input, settings, executor, shared), MEMORY
         with options.line_progress(args, args.input) as progress:
             lines = progress.over(files.read_lines(args.input))
             if not memory:
-                return count_lines(lines, settings)
+                return count_lines(lines, settings), MEMORY
             stack.enter_context(files.parent_folders(args.output))
             return disk_counts.count_within(memory, lines, settings, args.output, stack)
 
@@ -163,16 +165,19 @@ def naming_input(args: argparse.Namespace) -> Iterator[None]:
         raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
 
 
-def estimate(args: argparse.Namespace, config: SmoothingConfig, counts: Counts, clock: float) -> None:
-    """Estimate a model from the words and n-grams of a text, and write it to --output. `clock`: when counting
-    began, by time.monotonic."""
-    with naming_input(args):
+def estimate(
+    args: argparse.Namespace, config: SmoothingConfig, counts: Counts, storage: ArrayStorage, clock: float
+) -> None:
+    """Estimate a model from the words and n-grams of a text, and write it to --output. `storage`: of a
+    Kneser-Ney model; `clock`: when counting began, by time.monotonic. UserError if the disk is full."""
+    with naming_input(args), disk_counts.naming_full_disk(args.output):
         if args.estimator in ESTIMATORS:
             model = estimators.smoothed_model(*counts, config, args.estimator)
         else:
-            model = estimators.kneser_ney_model(*counts, config)
+            model = estimators.kneser_ney_model(*counts, config, storage)
     if args.compile:
-        write_folder(args, count_models.round_as_arpa(model), args.input)
+        count_models.round_as_arpa(model)
+        write_folder(args, model, args.input, storage)
     else:
         write_arpa(args, model)
     seconds = time.monotonic() - clock
@@ -303,9 +308,13 @@ def compile_action(argv: Sequence[str]) -> None:
     )  # fmt: skip
 
 
-def write_folder(args: argparse.Namespace, model: NgramModel, source: str) -> None:
-    """Write a model to the existing folder --output. `source`: the file that it was made from."""
-    compiled = trie_build.compile_model(model, args.quantize)
+def write_folder(
+    args: argparse.Namespace, model: NgramModel, source: str, storage: ArrayStorage = MEMORY
+) -> None:
+    """Write a model to the existing folder --output. `source`: the file that it was made from; `storage`: of
+    temporary arrays. UserError if the disk is full."""
+    with disk_counts.naming_full_disk(args.output):
+        compiled = trie_build.compile_model(model, args.quantize, storage)
     mapped.write_record(Path(args.output), compiled, [str(source)])
     trie_model.load_trie(args.output, verify=True)  # on this machine it is verified from now on
 

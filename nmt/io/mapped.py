@@ -286,6 +286,9 @@ class ArrayStorage:
             return np.asarray(np.memmap(file, kind, "r+", shape=shape))
 
 
+MEMORY = ArrayStorage()
+
+
 def allocate(file: int, size: int) -> None:
     """Give an empty file `size` bytes of the disk: a mapped file that lacks them kills its process when it is
     written to. `file`: descriptor. OSError if the disk is full."""
@@ -296,7 +299,8 @@ def allocate(file: int, size: int) -> None:
         os.pwrite(file, bytes(min(ROWS, size - at)), at)
 
 
-def blocks(rows: int, size: int = ROWS) -> Iterator[slice]:
-    """Cut `rows` rows into slices of `size` rows; the last may be smaller."""
+def blocks(rows: int, size: int = 0) -> Iterator[slice]:
+    """Cut `rows` rows into slices of `size` rows, by default ROWS; the last may be smaller."""
+    size = size or ROWS
     for start in range(0, rows, size):
         yield slice(start, min(rows, start + size))

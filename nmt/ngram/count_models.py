@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped, numbers
+from nmt.io.mapped import MEMORY, ArrayStorage, NumberT, blocks
 from nmt.io.numbers import shown
 from nmt.ngram import queries, texts, trie_model
 from nmt.ngram.columns import (
@@ -217,14 +218,13 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
         yield len(grams), joined
 
 
-def round_as_arpa(model: NgramModel) -> NgramModel:
-    """Round the numbers of a model to the eight digits of an ARPA file: the result equals the model that is
-    read from its ARPA file. It shares the arrays of keys."""
-    levels = [
-        NgramOrder(level.keys, round_numbers(level.log10), round_numbers(level.backoff))
-        for level in model.levels
-    ]
-    return NgramModel(model.words, levels)
+def round_as_arpa(model: NgramModel) -> None:
+    """Round the numbers of a model, in place, to the eight digits of an ARPA file: it then equals the model
+    that is read from its ARPA file."""
+    for level in model.levels:
+        for values in (level.log10, level.backoff):
+            for rows in blocks(len(values)):
+                values[rows] = round_numbers(values[rows])
 
 
 def is_arpa(path: str | Path) -> bool:
@@ -272,22 +272,40 @@ def drop_empty_orders(model: NgramModel) -> NgramModel:
     return model
 
 
-def keep_ngrams(model: NgramModel, retained: Sequence[NDArray[np.bool_]]) -> NgramModel:
+def keep_ngrams(
+    model: NgramModel, retained: Sequence[NDArray[np.bool_]], storage: ArrayStorage = MEMORY
+) -> NgramModel:
     """Build a model from a part of the n-grams of another. `retained`: for each order whether an n-gram
     stays, (M,). All unigrams must stay, and every n-gram with which a retained longer one begins. Orders that
-    lose no n-gram share their arrays with `model`."""
+    lose no n-gram share their arrays with `model`; the others are new arrays of `storage`. OSError if the
+    disk is full."""
     V, result = len(model.words), NgramModel(model.words, [])
     renumbered: Ints | None = None  # rows of the order below in the new model; None: as they were
     for level, stays in zip(model.levels, retained, strict=True):
         if renumbered is None and stays.all():
             result.levels.append(level)
             continue
-        keys = level.keys[stays]
+        keys = chosen_rows(level.keys, stays, storage)
         if renumbered is not None:
-            keys = renumbered[keys // V] * V + keys % V
-        renumbered = np.cumsum(stays) - 1
-        result.levels.append(NgramOrder(keys=keys, log10=level.log10[stays], backoff=level.backoff[stays]))
+            for rows in blocks(len(keys)):
+                keys[rows] = renumbered[keys[rows] // V] * V + keys[rows] % V
+        renumbered = np.cumsum(stays, out=storage.empty(len(stays), np.int64))
+        renumbered -= 1
+        log10, backoff = (chosen_rows(values, stays, storage) for values in (level.log10, level.backoff))
+        result.levels.append(NgramOrder(keys=keys, log10=log10, backoff=backoff))
     return drop_empty_orders(result)
+
+
+def chosen_rows(
+    values: NDArray[NumberT], stays: NDArray[np.bool_], storage: ArrayStorage
+) -> NDArray[NumberT]:
+    """The rows of an array of `storage` that stay: (M,), (M,) -> (K,)"""
+    chosen, end = storage.empty(int(np.count_nonzero(stays)), values.dtype.type), 0
+    for rows in blocks(len(values)):
+        part = values[rows][stays[rows]]
+        chosen[end : end + len(part)] = part
+        end += len(part)
+    return chosen
 
 
 class ArpaReader:

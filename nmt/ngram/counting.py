@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, manifest
+from nmt.io.mapped import MEMORY, ArrayStorage, blocks
 from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, keep_ngrams
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
@@ -202,17 +203,23 @@ def safe_log10(probs: Floats) -> Floats:
 
 
 def finish_model(
-    words: list[str], levels: list[NgramOrder], gammas: list[Floats], retained: list[NDArray[np.bool_]]
+    words: list[str],
+    levels: list[NgramOrder],
+    gammas: list[Floats],
+    retained: list[NDArray[np.bool_]],
+    storage: ArrayStorage = MEMORY,
 ) -> NgramModel:
     """Build a model from the n-grams of all orders, and set their back-offs. `levels`: all n-grams, changed
     in place; `gammas`: back-off weights, not logarithms, first of the empty context, then of the first
-    contexts of each length, (C,) each; the other contexts get log10 weight 0. `retained`: see
+    contexts of each length, (C,) each; the other contexts get log10 weight 0. `retained`, `storage`: see
     `keep_ngrams`."""
     for level, gamma in zip(levels, gammas[1:], strict=False):
-        weight = np.concatenate([gamma, np.zeros(len(level.keys) - len(gamma))])
-        with np.errstate(divide="ignore"):
-            level.backoff = np.where(weight > 0, np.log10(weight), 0.0)
-    return keep_ngrams(NgramModel(words, levels), retained)
+        level.backoff = storage.empty(len(level.keys), np.float64)
+        level.backoff[len(gamma) :] = 0.0
+        for rows in blocks(len(gamma)):
+            with np.errstate(divide="ignore"):
+                level.backoff[rows] = np.where(gamma[rows] > 0, np.log10(gamma[rows]), 0.0)
+    return keep_ngrams(NgramModel(words, levels), retained, storage)
 
 
 # ---- statistics --------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ N tokens of a chunk, V words.
 import logging
 import os
 import tempfile
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.io import files
+from nmt.io.mapped import ArrayStorage
 from nmt.ngram.count_models import Ints
 from nmt.ngram.counting import (
     Counts,
@@ -33,7 +34,6 @@ from nmt.ngram.counting import (
     sentence_positions,
     unigram_counts,
 )  # fmt: skip
-from nmt.ngram.estimators import BYTES_TO_ESTIMATE
 
 log = logging.getLogger(__name__)
 
@@ -89,24 +89,27 @@ def rows_in_memory(memory: float) -> int:
     return max(LEAST_ROWS, int(memory / BYTES_PER_ROW))
 
 
+@contextmanager
+def naming_full_disk(output: str | Path) -> Iterator[None]:
+    """Turn the OSError of a full disk into a UserError that names the output."""
+    try:
+        yield
+    except OSError as error:
+        raise files.cannot_write(output, error) from error
+
+
 def count_within(
     memory: float, lines: Iterable[str], settings: CountSettings, output: str | Path, stack: ExitStack
-) -> Counts:
-    """Count as `count_on_disk` does, with `memory` bytes, in a folder beside the output that `stack` removes.
-    Logs where, and whether a model of these counts takes more memory than that. UserError that names the
-    output if the disk is full."""
+) -> tuple[Counts, ArrayStorage]:
+    """Count as `count_on_disk` does, with `memory` bytes, in a folder beside the output that `stack` removes,
+    and log where. Returns the counts, and the storage in that folder for estimating a model. UserError that
+    names the output if the disk is full."""
     beside = None if str(output) == "-" else Path(output).resolve().parent
-    try:
+    with naming_full_disk(output):
         unfinished = tempfile.TemporaryDirectory(prefix=f"{Path(output).name}.part", dir=beside)
         folder = Path(stack.enter_context(unfinished))
         log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
-        words, levels = count_on_disk(lines, settings, folder, rows_in_memory(memory))
-    except OSError as error:
-        raise files.cannot_write(output, error) from error
-    ngrams = sum(len(level.keys) for level in levels)
-    if (needed := ngrams * BYTES_TO_ESTIMATE) > memory:
-        log.warning("estimating %s n-grams takes about %.1f GB of memory", f"{ngrams:,}", needed / 1e9)
-    return words, levels
+        return count_on_disk(lines, settings, folder, rows_in_memory(memory)), ArrayStorage(folder)
 
 
 def count_on_disk(lines: Iterable[str], settings: CountSettings, folder: Path, rows: int) -> Counts:

@@ -16,20 +16,20 @@ from nmt.config import settings
 from nmt.config.settings import number, setting
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
+from nmt.io.mapped import MEMORY, ArrayStorage, blocks
 from nmt.ngram.count_models import Floats, Ints, NgramModel, NgramOrder
 from nmt.ngram.counting import CountSettings, NgramCounts, count_lines, finish_model, safe_log10
 
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
 #
-# Estimation takes BYTES_TO_ESTIMATE for each different n-gram. nmt/ngram/disk_counts.py counts on disk.
+# Counts may be mapped from files (nmt/ngram/disk_counts.py), and the model too. Then memory holds about 20
+# bytes for each n-gram of the length that has most.
 
 log = logging.getLogger(__name__)
 
 UNK_ID, BOS_ID = 0, 1
 BLOCK = 1 << 18  # n-grams whose probabilities are computed together
-
-BYTES_TO_ESTIMATE = 40  # of memory, for each different n-gram, without its counts
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # discounts of lmplz --discount_fallback
 
 
@@ -89,37 +89,43 @@ def estimate_kneser_ney(sentences: Iterable[Sequence[str]], config: KneserNeyCon
     return kneser_ney_model(*counts, config)
 
 
-def kneser_ney_model(vocabulary: list[str], counts: list[NgramCounts], config: KneserNeyConfig) -> NgramModel:
-    """Estimate a model from the counts of all lengths. `vocabulary`: words by their ids. DataError for too
-    few counts to compute discounts."""
+def kneser_ney_model(
+    vocabulary: list[str], counts: list[NgramCounts], config: KneserNeyConfig, storage: ArrayStorage = MEMORY
+) -> NgramModel:
+    """Estimate a model from the counts of all lengths. `vocabulary`: words by their ids; `storage`: of the
+    arrays of the model. DataError for too few counts to compute discounts; OSError if the disk is full."""
     levels: list[NgramOrder] = []
     gammas: list[Floats] = []
     all_retained: list[NDArray[np.bool_]] = []  # of each order, the n-grams that are not pruned
     lower = np.zeros(0)
     for n, here in enumerate(counts, 1):
         adjusted = adjust(here, counts[n] if n < config.order else None)
-        words = np.ones(len(adjusted), bool)
         if n == 1:
-            words[:2] = adjusted[0] > 0, False  # <s> follows nothing; <unk> only where the text has it
-            adjusted[~words] = 0
-        discounts = kneser_ney_discounts(adjusted[words], n, config.discount_fallback)
-        retained = (here.raw > config.threshold(n)) | (n == 1)
-        lower, gamma = interpolate(here, adjusted, discounts, retained, lower, n, len(vocabulary), config)
+            adjusted = np.where(here.begins, 0, adjusted)  # <s> follows nothing
+        discounts = kneser_ney_discounts(adjusted, n, config.discount_fallback)
+        retained = here.raw > (config.threshold(n) if n > 1 else -1)
+        lower, gamma = interpolate(
+            here, adjusted, discounts, retained, lower, n, len(vocabulary), config, storage
+        )
         gammas.append(gamma)
-        log10 = safe_log10(lower)
+        log10 = storage.empty(len(lower), np.float64)
+        for rows in blocks(len(lower)):
+            log10[rows] = safe_log10(lower[rows])
         if n == 1:
             log10[1] = 0.0  # <s>, as lmplz writes it
         levels.append(NgramOrder(keys=here.keys, log10=log10, backoff=np.zeros(len(log10))))
         all_retained.append(retained)
-    return finish_model(vocabulary, levels, gammas, all_retained)
+    return finish_model(vocabulary, levels, gammas, all_retained, storage)
 
 
 def adjust(here: NgramCounts, above: NgramCounts | None) -> Ints:
     """Adjusted counts, (M,): for the highest order the number of occurrences; for lower orders the number of
     distinct preceding words, or of occurrences if no word can precede the n-gram."""
     if above is None:
-        return here.raw.copy()
-    return np.where(here.begins, here.raw, np.bincount(above.suffix, minlength=len(here.raw)))
+        return here.raw
+    preceding = np.bincount(above.suffix, minlength=len(here.raw))
+    np.copyto(preceding, here.raw, where=here.begins)
+    return preceding
 
 
 def kneser_ney_discounts(counts: Ints, n: int, fallback: Sequence[float]) -> Floats:
@@ -154,6 +160,7 @@ def interpolate(
     n: int,
     V: int,
     config: KneserNeyConfig,
+    storage: ArrayStorage,
 ) -> tuple[Floats, Floats]:
     """p of each n-gram of order n, (M,), pruned ones among them, and the weight of the lower order after each
     context, (C,).
@@ -165,7 +172,8 @@ def interpolate(
     pruned n-grams.
     """
     contexts = int(here.keys[-1]) // V + 1 if len(here.keys) else 0
-    gamma, probs = np.zeros(contexts), np.empty(len(here.keys))
+    gamma, probs = storage.empty(contexts, np.float64), storage.empty(len(here.keys), np.float64)
+    gamma[:] = 0
     for rows in context_blocks(here.keys, V):
         keys, counts = here.keys[rows], adjusted[rows]
         first = int(keys[0]) // V

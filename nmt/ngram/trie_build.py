@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.io.mapped import MEMORY, ArrayStorage, NumberT, blocks
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.texts import LN10, Floats, Ints
 from nmt.ngram.trie import (
@@ -37,12 +38,14 @@ from nmt.ngram.trie_model import TrieModel
 from nmt.ngram.trie_vocabulary import hash_word
 
 BLOCK = 1 << 16  # records packed together: a multiple of 64, so that they fill whole words
+COUNTED = 1 << 22  # values that are sorted together
 ROUNDS = 30  # of improving a book
 OUTSIDE = -50.0  # log10 below which values stand for p = 0 and get entries of their own
 
 
-def by_hash(model: NgramModel) -> NgramModel:
-    """Sort the words of a model by their hashes, and renumber its n-grams accordingly."""
+def by_hash(model: NgramModel, storage: ArrayStorage = MEMORY) -> NgramModel:
+    """Sort the words of a model by their hashes, and renumber its n-grams accordingly. `storage`: of the new
+    arrays. OSError if the disk is full."""
     hashes = np.array([hash_word(word) for word in model.words], np.uint64)
     order = np.array(
         sorted(range(len(hashes)), key=lambda word: (int(hashes[word]), model.words[word])), np.int64
@@ -53,12 +56,23 @@ def by_hash(model: NgramModel) -> NgramModel:
     levels = [NgramOrder(keys=np.arange(V), log10=first.log10[order], backoff=first.backoff[order])]
     row = rank  # new row of each n-gram of the order below
     for level in model.levels[1:]:
-        keys = row[level.keys // V] * V + rank[level.keys % V]
-        order = np.argsort(keys)
-        row = np.empty(len(keys), np.int64)
-        row[order] = np.arange(len(keys))
-        levels.append(NgramOrder(keys=keys[order], log10=level.log10[order], backoff=level.backoff[order]))
+        keys = storage.empty(len(level.keys), np.int64)
+        for part in blocks(len(keys)):
+            keys[part] = row[level.keys[part] // V] * V + rank[level.keys[part] % V]
+        order, row = np.argsort(keys), storage.empty(len(keys), np.int64)
+        for part in blocks(len(keys)):
+            row[order[part]] = np.arange(part.start, part.stop)
+        log10, backoff = (reordered(values, order, storage) for values in (level.log10, level.backoff))
+        levels.append(NgramOrder(keys=reordered(keys, order, storage), log10=log10, backoff=backoff))
     return NgramModel([model.words[word] for word in np.argsort(rank)], levels)
+
+
+def reordered(values: NDArray[NumberT], order: Ints, storage: ArrayStorage) -> NDArray[NumberT]:
+    """The values in another order, as an array of `storage`: (M,), (M,) -> (M,)"""
+    result = storage.empty(len(values), values.dtype.type)
+    for part in blocks(len(values)):
+        result[part] = values[order[part]]
+    return result
 
 
 @dataclass
@@ -70,23 +84,30 @@ class Links:
     is_state: NDArray[np.bool_]
 
 
-def find_links(model: NgramModel) -> Links:
+def find_links(model: NgramModel, storage: ArrayStorage = MEMORY) -> Links:
     """Compute the links of all nodes. A context matters if it has a longer n-gram or a back-off weight, as in
-    KenLM."""
+    KenLM. `storage`: of the arrays. OSError if the disk is full."""
     first = np.cumsum([1, *(len(level.keys) for level in model.levels)])
     nodes, V = int(first[-1]), len(model.words)
-    shorter, is_state = np.zeros(nodes, np.int64), np.zeros(nodes, bool)
+    shorter, link = storage.empty(nodes, np.int64), storage.empty(nodes, np.int64)
+    is_state = storage.empty(nodes, np.bool_)
+    shorter[: first[1]] = link[: first[1]] = 0
+    is_state[:] = False
     for n, level in enumerate(model.levels[1:], 1):
-        parent = first[n - 1] + level.keys // V
-        is_state[parent] = True
-        shorter[first[n] : first[n + 1]] = child(model, first, shorter, shorter[parent], level.keys % V)
+        for rows in blocks(len(level.keys), BLOCK):
+            keys = level.keys[rows]
+            parent = first[n - 1] + keys // V
+            is_state[parent] = True
+            here = slice(first[n] + rows.start, first[n] + rows.stop)
+            shorter[here] = child(model, first, shorter, shorter[parent], keys % V)
     for n, level in enumerate(model.levels[:-1]):
-        is_state[first[n] : first[n + 1]] |= level.backoff != 0
-    link = np.zeros(nodes, np.int64)
+        for rows in blocks(len(level.keys)):
+            is_state[first[n] + rows.start : first[n] + rows.stop] |= level.backoff[rows] != 0
     for n in range(1, model.order):
-        rows = slice(first[n], first[n + 1])
-        below = shorter[rows]
-        link[rows] = np.where(is_state[below], below, link[below])
+        for rows in blocks(len(model.levels[n].keys)):
+            here = slice(first[n] + rows.start, first[n] + rows.stop)
+            below = shorter[here]
+            link[here] = np.where(is_state[below], below, link[below])
     return Links(link, is_state)
 
 
@@ -116,14 +137,18 @@ def child(model: NgramModel, first: Ints, shorter: Ints, context: Ints, word: In
 # ---- books of values ---------------------------------------------------------------------------------------
 
 
-def make_book(values: Floats, bits: int) -> tuple[Floats, Ints]:
+def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Floats, Ints]:
     """Choose a book of values, (B,), and the index of its entry for each of `values`, (M,). With `bits` 0, or
     where the different values are few enough, the book has all of them. Else 2^bits entries stand for all:
     they begin as means of equally many values each (Federico and Bertoldi 2006), and are moved to lower the
-    squared error (Lloyd 1982). 0 and values that stand for p = 0 stay exact."""
-    distinct, counts = np.unique(values, return_counts=True)
+    squared error (Lloyd 1982). 0 and values that stand for p = 0 stay exact. `storage`: of the indices.
+    OSError if the disk is full."""
+    distinct, counts = count_values(values)
+    codes = storage.empty(len(values), np.int64)
     if not bits or len(distinct) <= 1 << bits:
-        return distinct, np.searchsorted(distinct, values)
+        for rows in blocks(len(values)):
+            codes[rows] = np.searchsorted(distinct, values[rows])
+        return distinct, codes
     outside = (distinct == 0) | (distinct < OUTSIDE)
     fixed, usual, weights = distinct[outside][-(1 << bits - 1) :], distinct[~outside], counts[~outside]
     count = np.concatenate([[0], np.cumsum(weights)])
@@ -136,8 +161,24 @@ def make_book(values: Floats, bits: int) -> tuple[Floats, Ints]:
         cuts = np.unique(np.concatenate([[0], middle, [len(usual)]]))
     means = np.diff(total[cuts]) / np.diff(count[cuts])
     book = np.unique(np.concatenate([fixed, means]))
-    codes = np.clip(np.searchsorted(book, values), 1, len(book) - 1)
-    return book, codes - (values - book[codes - 1] <= book[codes] - values)
+    for rows in blocks(len(values)):
+        part = values[rows]
+        above = np.clip(np.searchsorted(book, part), 1, len(book) - 1)
+        codes[rows] = above - (part - book[above - 1] <= book[above] - part)
+    return book, codes
+
+
+def count_values(values: Floats) -> tuple[Floats, Ints]:
+    """The different values in increasing order, and how often each occurs: (M,) -> (D,), (D,)"""
+    distinct, counts = np.zeros(0), np.zeros(0, np.int64)
+    for rows in blocks(len(values), COUNTED):
+        more, more_counts = np.unique(values[rows], return_counts=True)
+        merged, index = np.unique(np.concatenate([distinct, more]), return_inverse=True)
+        sums = np.zeros(len(merged), np.int64)
+        sums[index[: len(distinct)]] = counts
+        sums[index[len(distinct) :]] += more_counts
+        distinct, counts = merged, sums
+    return distinct, counts
 
 
 # ---- records -----------------------------------------------------------------------------------------------
@@ -147,10 +188,10 @@ class TrieBuilder:
     """The layout and books of a model's trie, and its records in blocks, which need not be in memory
     together."""
 
-    def __init__(self, model: NgramModel, bits: int) -> None:
+    def __init__(self, model: NgramModel, bits: int, storage: ArrayStorage) -> None:
         """`model`: its words in the order of their hashes. `bits` of log10 p and back-offs of two words and
-        more; 0: exact. Unigrams are always exact."""
-        self.model, self.links = model, find_links(model)
+        more; 0: exact. Unigrams are always exact. `storage`: of the arrays. OSError if the disk is full."""
+        self.model, self.storage, self.links = model, storage, find_links(model, storage)
         self.codes: list[dict[int, Ints]] = []
         self.layout = np.zeros((model.order, COLUMNS), np.int64)
         books, first, base, entries = list[Floats](), 1, 0, 0
@@ -161,7 +202,7 @@ class TrieBuilder:
             for name, start, values in (
                 (LOG_PROB, LOG_PROB_BOOK, level.log10), (BACKOFF, BACKOFF_BOOK, level.backoff)
             )[: 2 - highest]:  # fmt: skip
-                book, codes[name] = make_book(values, bits if n else 0)
+                book, codes[name] = make_book(values, bits if n else 0, storage)
                 row[start], row[name + SIZE] = entries, (len(book) - 1).bit_length()
                 entries += len(book)
                 books.append(book)
@@ -209,25 +250,32 @@ class TrieBuilder:
         ]
 
     def trie(self) -> Trie:
-        """The arrays of the trie, in memory."""
-        return Trie(np.concatenate([*self.blocks()]), self.books, self.layout)
+        """The arrays of the trie. OSError if the disk is full."""
+        records, end = self.storage.empty(self.words, np.uint64), 0
+        for block in self.blocks():
+            records[end : end + len(block)] = block
+            end += len(block)
+        return Trie(records, self.books, self.layout)
 
     def upper_bounds(self) -> Floats:
         """The largest natural log p of each word in any context, as the trie has them: (V,)"""
         most = np.full(len(self.model.words), -np.inf)
         highest_weight = 0.0
         for n, (level, codes) in enumerate(zip(self.model.levels, self.codes, strict=True)):
-            log10 = self.books[self.layout[n, LOG_PROB_BOOK] + codes[LOG_PROB]]
-            np.maximum.at(most, level.keys % len(most), log10)
-            if BACKOFF in codes:
-                weights = self.books[self.layout[n, BACKOFF_BOOK] + codes[BACKOFF]]
+            for rows in blocks(len(level.keys)):
+                log10 = self.books[self.layout[n, LOG_PROB_BOOK] + codes[LOG_PROB][rows]]
+                np.maximum.at(most, level.keys[rows] % len(most), log10)
+            if BACKOFF in codes:  # each value of a book stands for a weight
+                first = self.layout[n, BACKOFF_BOOK]
+                weights = self.books[first : first + 1 + codes[BACKOFF].max(initial=0)]
                 highest_weight = max(highest_weight, float(weights.max(initial=0.0)))
         # With a back-off weight above 1, the stored probabilities are no bound.
         return np.zeros(len(most)) if highest_weight > 0 else most * LN10
 
 
-def compile_model(model: NgramModel, bits: int = 0) -> TrieModel:
-    """Build the trie of a model, in memory. `bits`: size of quantized values; 0: exact."""
-    renumbered = by_hash(model)
-    builder = TrieBuilder(renumbered, bits)
+def compile_model(model: NgramModel, bits: int = 0, storage: ArrayStorage = MEMORY) -> TrieModel:
+    """Build the trie of a model. `bits`: size of quantized values; 0: exact; `storage`: of the arrays.
+    OSError if the disk is full."""
+    renumbered = by_hash(model, storage)
+    builder = TrieBuilder(renumbered, bits, storage)
     return TrieModel.of(renumbered.words, builder.trie(), builder.upper_bounds())

@@ -1,8 +1,11 @@
 """Counts of n-grams against a naive count."""
 
+import errno
+import os
 import random
 from collections import Counter
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +13,8 @@ import pytest
 
 from nmt.cli import ngram
 from nmt.errors import DataError
-from nmt.io import files
-from nmt.ngram import counting, disk_counts
+from nmt.io import files, mapped
+from nmt.ngram import counting, disk_counts, estimators, trie_build
 from nmt.ngram.counting import (
     MINUS_ALL,
     CountSettings,
@@ -233,18 +236,59 @@ def test_refused_on_disk(tmp_path: Path) -> None:
         disk_counts.count_on_disk(["a", "b </s>"], CountSettings(3), tmp_path, 3)
 
 
-@pytest.mark.parametrize("more", [[], ["--prune", "0", "1"], ["--estimator", "katz"]], ids=str)
+@pytest.mark.parametrize(
+    "more",
+    [
+        [],
+        ["--prune", "0", "1"],
+        ["--estimator", "katz"],
+        ["--compile"],
+        ["--compile", "--quantize", "3", "--prune", "0", "1"],
+    ],
+    ids=str,
+)
 def test_the_command_counts_on_disk(more: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same file, and nothing else stays."""
+    """The same file or folder, from small blocks, and nothing else stays."""
     monkeypatch.setattr(counting, "LINES", 3)
     monkeypatch.setattr(disk_counts, "LEAST_ROWS", 20)
     monkeypatch.setenv("PATH", str(tmp_path))  # no lmplz
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     path = write_text(tmp_path)
     given = ["-i", path, "--order", "3", "--discount-fallback", "-q", *more]
     assert ngram.main([*given, "-o", str(tmp_path / "one")]) == 0
+    monkeypatch.setattr(mapped, "ROWS", 7)
+    for module, name, rows in (
+        (trie_build, "COUNTED", 11),
+        (trie_build, "BLOCK", 64),
+        (estimators, "BLOCK", 5),
+    ):
+        monkeypatch.setattr(module, name, rows)
     assert ngram.main([*given, "-o", str(tmp_path / "disk"), "--memory", "1e-9"]) == 0
-    assert (tmp_path / "one").read_bytes() == (tmp_path / "disk").read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "one", "text"]
+    one, disk = ([path, *sorted(path.glob("*.npy"))] for path in (tmp_path / "one", tmp_path / "disk"))
+    assert [path.name for path in one[1:]] == [path.name for path in disk[1:]]
+    assert len(one) == (8 if "--compile" in more else 1)
+    for expected, actual in zip(one, disk, strict=True):
+        assert expected.is_dir() or expected.read_bytes() == actual.read_bytes()
+    assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"disk", "one", "text"}
+
+
+@pytest.mark.parametrize("arrays", [0, 20])
+def test_a_disk_that_is_full_while_estimating(
+    arrays: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While the model is estimated, or compiled after that."""
+    path, made = write_text(tmp_path), count()
+
+    def allocate(file: int, size: int) -> None:
+        if next(made) >= arrays:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        os.truncate(file, size)
+
+    monkeypatch.setattr(mapped, "allocate", allocate)
+    given = ["--order", "3", "--discount-fallback", "--memory", "1e-9", "--compile", "-q", "-i", path]
+    assert ngram.main([*given, "-o", str(tmp_path / "lm")]) == 2
+    assert capsys.readouterr().err.endswith("/lm: cannot write: No space left on device\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["text"]
 
 
 def test_a_disk_that_is_full_while_counting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
