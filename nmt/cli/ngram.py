@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 OF_KNESER_NEY = ("auto", "own", "lmplz")
 MOST_BITS = 16  # of a quantized value
+MEMORY_TO_COMPILE = 3  # bytes for each byte of an ARPA file
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +52,7 @@ def estimate_action(argv: Sequence[str]) -> None:
     check_options(args)
     executor = parse_settings(ExecutorConfig, args)
     shared_folder = jobs.shared_folder(args, "nmt-ngram", executor)
-    limit = (args.memory or 0.6 * total_memory()) * 1e9
+    limit = memory_limit(args)
     needed = disk_counts.memory_to_count(args.input, args.order)
     if shared_folder and (args.input == "-" or args.estimator == "lmplz"):
         raise ConfigError("several workers cannot read stdin or use lmplz; give a file, and leave lmplz out")
@@ -100,13 +101,10 @@ def parser() -> options.Parser:
     add_setting(parser, SmoothingConfig, "skip_symbols")
     for name in ("katz_cutoff", "backoff_factor", "add"):
         add_setting(parser, SmoothingConfig, name)
-    parser.add_argument(
-        "--memory",
-        type=arguments.real(0),
-        default=0,
-        metavar="GB",
-        help="memory for counting; for a text that needs more, n-grams and a Kneser-Ney model lie on disk, "
-        "in a folder beside the output; 0: 60%% of the memory of this machine",
+    add_memory(
+        parser,
+        "memory for counting; for a text that needs more, n-grams and a Kneser-Ney model lie on disk, in a "
+        "folder beside the output",
     )
     jobs.add_shared_job(parser)
     options.add_quiet(parser)
@@ -197,9 +195,21 @@ def sizes(model: NgramModel) -> str:
     return ", ".join(f"{len(level.keys):,}" for level in model.levels)
 
 
-def total_memory() -> float:
-    """Memory of this machine in GB."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9
+def add_memory(parser: options.Parser, what: str) -> None:
+    """Add --memory; `what`: the begin of its help."""
+    parser.add_argument(
+        "--memory",
+        type=arguments.real(0),
+        default=0,
+        metavar="GB",
+        help=f"{what}; 0: 60%% of the memory of this machine",
+    )
+
+
+def memory_limit(args: argparse.Namespace) -> float:
+    """The bytes that --memory allows."""
+    machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    return 1e9 * args.memory if args.memory else 0.6 * machine
 
 
 # ---- finished models ---------------------------------------------------------------------------------------
@@ -261,6 +271,11 @@ def compile_parser() -> options.Parser:
     add_arpa(parser)
     parser.add_argument("-o", "--output", type=OutputPath, required=True, metavar="DIR", help="new folder")
     add_quantize(parser)
+    add_memory(
+        parser,
+        f"memory for the model, {MEMORY_TO_COMPILE} bytes for each of its ARPA file, unpacked; a model that "
+        "needs more lies in files beside the output until it is written",
+    )
     options.add_quiet(parser)
     return parser
 
@@ -298,9 +313,12 @@ def compile_action(argv: Sequence[str]) -> None:
     args = compile_parser().parse_args(argv)
     options.start_log("nmt-ngram compile", args)
     clock = time.monotonic()
+    in_memory = MEMORY_TO_COMPILE * disk_counts.text_size(args.model) <= memory_limit(args)
+    storage = MEMORY if in_memory else ArrayStorage(Path(args.output).resolve().parent)
     with arguments.new_folder(args.output, "nmt-ngram compile"):
-        model = count_models.read_arpa(args.model)
-        write_folder(args, model, args.model)
+        with disk_counts.naming_full_disk(args.output):
+            model = count_models.read_arpa(args.model, storage)
+        write_folder(args, model, args.model, storage)
     size = sum(path.stat().st_size for path in Path(args.output).iterdir())
     log.info(
         "%s n-grams, %s bytes, %.1f each, in %.1f s: %s",

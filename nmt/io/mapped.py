@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Generic, Protocol, TypeVar
 
 from nmt.errors import DataError, UserError
 from nmt.io import files, manifest
@@ -285,8 +285,48 @@ class ArrayStorage:
             allocate(file.fileno(), size)
             return np.asarray(np.memmap(file, kind, "r+", shape=shape))
 
+    def take(self, values: "NDArray[NumberT]", rows: "NDArray[np.int64]") -> "NDArray[NumberT]":
+        """Make an array of the values with these indices: (M,), (K,) -> (K,). OSError as from `empty`."""
+        result = self.empty(len(rows), values.dtype.type)
+        for part in blocks(len(rows)):
+            result[part] = values[rows[part]]
+        return result
+
+    def select(self, values: "NDArray[NumberT]", chosen: "NDArray[np.bool_]") -> "NDArray[NumberT]":
+        """Make an array of the chosen values: (M,), (M,) -> (K,). OSError as from `empty`."""
+        result, end = self.empty(int(chosen.sum()), values.dtype.type), 0
+        for rows in blocks(len(values)):
+            part = values[rows][chosen[rows]]
+            result[end : end + len(part)] = part
+            end += len(part)
+        return result
+
 
 MEMORY = ArrayStorage()
+
+
+class GrowingArray(Generic[NumberT]):
+    """An array to whose end values are added."""
+
+    def __init__(self, storage: ArrayStorage, kind: type[NumberT]) -> None:
+        self.storage, self.kind, self.size = storage, kind, 0
+        self.array = storage.empty(0, kind)
+
+    @property
+    def values(self) -> "NDArray[NumberT]":
+        """All values so far."""
+        return self.array[: self.size]
+
+    def add(self, values: "NDArray[NumberT]") -> None:
+        """Add values at the end. OSError if the disk is full."""
+        end = self.size + len(values)
+        if end > len(self.array):
+            larger = self.storage.empty(max(end, 2 * len(self.array)), self.kind)
+            for rows in blocks(self.size):
+                larger[rows] = self.array[rows]
+            self.array = larger
+        self.array[self.size : end] = values
+        self.size = end
 
 
 def allocate(file: int, size: int) -> None:

@@ -249,11 +249,6 @@ class NgramRows(NamedTuple):
     grams: Ints  # (R, n) word ids
     backoff: Floats  # (R,) log10; 0 where a line has none
 
-    @classmethod
-    def empty(cls, n: int) -> "NgramRows":
-        """The n-grams of an empty section."""
-        return cls(np.zeros(0), np.zeros((0, n), np.int64), np.zeros(0))
-
 
 def parse_rows(lines: bytes, n: int, words: WordLookup) -> NgramRows | None:
     """Parse lines of n-grams of order n: log10 p, a tab, words separated by blanks and, on some lines, a tab

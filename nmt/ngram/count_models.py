@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped, numbers
-from nmt.io.mapped import MEMORY, ArrayStorage, NumberT, blocks
+from nmt.io.mapped import MEMORY, ArrayStorage, GrowingArray, blocks
 from nmt.io.numbers import shown
 from nmt.ngram import queries, texts, trie_model
 from nmt.ngram.columns import (
@@ -237,9 +237,9 @@ def is_arpa(path: str | Path) -> bool:
     return head.lstrip().startswith(b"\\data\\")
 
 
-def read_arpa(path: str | Path) -> NgramModel:
-    """Read an ARPA file into arrays. DataError with the line number if it is damaged, truncated, or not an
-    ARPA file."""
+def read_arpa(path: str | Path, storage: ArrayStorage = MEMORY) -> NgramModel:
+    """Read an ARPA file into arrays of `storage`. DataError with the line number if it is damaged, truncated,
+    or not an ARPA file; OSError if the disk is full."""
     reader = ArpaReader(str(path))
     sizes = reader.header()
     words: dict[str, int] = {}
@@ -259,7 +259,7 @@ def read_arpa(path: str | Path) -> NgramModel:
             raise DataError(f"{path}: no unigram {special}; expected a model of sentences")
     model = NgramModel(list(words), levels)
     for n, size in enumerate(sizes[1:], 2):
-        model.levels.append(reader.section(model, n, size, n == len(sizes)))
+        model.levels.append(reader.section(model, n, size, n == len(sizes), storage))
     reader.end()
     return drop_empty_orders(model)
 
@@ -285,27 +285,15 @@ def keep_ngrams(
         if renumbered is None and stays.all():
             result.levels.append(level)
             continue
-        keys = chosen_rows(level.keys, stays, storage)
+        keys = storage.select(level.keys, stays)
         if renumbered is not None:
             for rows in blocks(len(keys)):
                 keys[rows] = renumbered[keys[rows] // V] * V + keys[rows] % V
         renumbered = np.cumsum(stays, out=storage.empty(len(stays), np.int64))
         renumbered -= 1
-        log10, backoff = (chosen_rows(values, stays, storage) for values in (level.log10, level.backoff))
+        log10, backoff = (storage.select(values, stays) for values in (level.log10, level.backoff))
         result.levels.append(NgramOrder(keys=keys, log10=log10, backoff=backoff))
     return drop_empty_orders(result)
-
-
-def chosen_rows(
-    values: NDArray[NumberT], stays: NDArray[np.bool_], storage: ArrayStorage
-) -> NDArray[NumberT]:
-    """The rows of an array of `storage` that stay: (M,), (M,) -> (K,)"""
-    chosen, end = storage.empty(int(np.count_nonzero(stays)), values.dtype.type), 0
-    for rows in blocks(len(values)):
-        part = values[rows][stays[rows]]
-        chosen[end : end + len(part)] = part
-        end += len(part)
-    return chosen
 
 
 class ArpaReader:
@@ -426,40 +414,47 @@ class ArpaReader:
             backoff.append(back)
         return NgramOrder(keys=np.arange(size), log10=np.array(log10), backoff=np.array(backoff))
 
-    def section(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramOrder:
+    def section(
+        self, model: NgramModel, n: int, size: int, highest: bool, storage: ArrayStorage
+    ) -> NgramOrder:
         """Read the section of `size` n-grams of order n > 1. `model`: has all shorter n-grams. DataError for
         a malformed line, an unknown word, a repeated n-gram, or one whose first n - 1 words are not an
-        n-gram."""
-        start, table, parts, done = self.number, WordLookup(model.words), [], 0
+        n-gram; OSError if the disk is full."""
+        start, table = self.number, WordLookup(model.words)
+        keys = GrowingArray(storage, np.int64)  # not sized by the header, which may be wrong
+        log10, backoff = GrowingArray(storage, np.float64), GrowingArray(storage, np.float64)
         self.heading(n)
-        while done < size:
-            lines = self.lines_ahead(size - done)
+        while keys.size < size:
+            lines = self.lines_ahead(size - keys.size)
             rows = parse_rows(lines, n, table)
             if rows is None:
                 rows = self.careful_rows(model, n, max(1, lines.count(b"\n")), highest)
             else:
                 self.at += len(lines)
                 self.number += len(rows.log10)
-            parts.append(rows)
-            done += len(rows.log10)
-        log10, grams, backoff = map(np.concatenate, zip(NgramRows.empty(n), *parts, strict=True))
-        V = len(model.words)
-        parent = grams[:, 0]
+            keys.add(self.ngram_keys(model, n, rows.grams, keys.size))
+            log10.add(rows.log10)
+            backoff.add(rows.backoff)
+        order = np.argsort(keys.values)
+        ordered = storage.take(keys.values, order)
+        if (ordered[1:] == ordered[:-1]).any():
+            raise DataError(f"{self.path}:{start}: a {n}-gram is repeated")
+        return NgramOrder(ordered, storage.take(log10.values, order), storage.take(backoff.values, order))
+
+    def ngram_keys(self, model: NgramModel, n: int, grams: Ints, first: int) -> Ints:
+        """The keys of n-grams: word ids (R, n) -> (R,). DataError for one whose first n - 1 words are not an
+        n-gram of the model. `first`: the number of n-grams before these in their section."""
+        V, parent = len(model.words), grams[:, 0]
         for k in range(2, n):
             parent = np.where(parent >= 0, model.find(k, parent * V + grams[:, k - 1]), -1)
-        if size and parent.min() < 0:
+        if parent.min(initial=0) < 0:
             row = int((parent < 0).argmax())
             gram = " ".join(model.words[word] for word in grams[row])
             raise DataError(
-                f"{self.path}: {n}-gram {row + 1} ({gram!r}): its first {n - 1} words are not a "
+                f"{self.path}: {n}-gram {first + row + 1} ({gram!r}): its first {n - 1} words are not a "
                 f"{n - 1}-gram of this file; KenLM refuses this too"
             )
-        keys = parent * V + grams[:, n - 1]
-        order = np.argsort(keys)
-        keys = keys[order]
-        if (keys[1:] == keys[:-1]).any():
-            raise DataError(f"{self.path}:{start}: a {n}-gram is repeated")
-        return NgramOrder(keys=keys, log10=log10[order], backoff=backoff[order])
+        return parent * V + grams[:, n - 1]
 
     def careful_rows(self, model: NgramModel, n: int, size: int, highest: bool) -> NgramRows:
         """Read the next `size` lines of a section one by one, with exact error messages: DataError for a

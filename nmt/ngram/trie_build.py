@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.io.mapped import MEMORY, ArrayStorage, NumberT, blocks
+from nmt.io.mapped import MEMORY, ArrayStorage, blocks
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.texts import LN10, Floats, Ints
 from nmt.ngram.trie import (
@@ -62,17 +62,9 @@ def by_hash(model: NgramModel, storage: ArrayStorage = MEMORY) -> NgramModel:
         order, row = np.argsort(keys), storage.empty(len(keys), np.int64)
         for part in blocks(len(keys)):
             row[order[part]] = np.arange(part.start, part.stop)
-        log10, backoff = (reordered(values, order, storage) for values in (level.log10, level.backoff))
-        levels.append(NgramOrder(keys=reordered(keys, order, storage), log10=log10, backoff=backoff))
+        log10, backoff = (storage.take(values, order) for values in (level.log10, level.backoff))
+        levels.append(NgramOrder(keys=storage.take(keys, order), log10=log10, backoff=backoff))
     return NgramModel([model.words[word] for word in np.argsort(rank)], levels)
-
-
-def reordered(values: NDArray[NumberT], order: Ints, storage: ArrayStorage) -> NDArray[NumberT]:
-    """The values in another order, as an array of `storage`: (M,), (M,) -> (M,)"""
-    result = storage.empty(len(values), values.dtype.type)
-    for part in blocks(len(values)):
-        result[part] = values[order[part]]
-    return result
 
 
 @dataclass

@@ -33,7 +33,7 @@ def test_the_file_is_the_estimate(tmp_path: Path) -> None:
 def test_the_size_of_a_text(tmp_path: Path) -> None:
     (tmp_path / "t.gz").write_bytes(gzip.compress(b"a b\n"))
     assert disk_counts.text_size(str(tmp_path / "t.gz")) == 4 * (tmp_path / "t.gz").stat().st_size
-    assert disk_counts.text_size("-") == 0 and ngram.total_memory() > 0.1
+    assert disk_counts.text_size("-") == 0
 
 
 def test_other_estimators(

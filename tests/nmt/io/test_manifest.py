@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError, UserError
 from nmt.io import manifest, mapped
-from nmt.io.mapped import ArrayStorage, blocks
+from nmt.io.mapped import MEMORY, ArrayStorage, GrowingArray, blocks
 from tests.conftest import file_size_limit
 
 
@@ -286,6 +286,17 @@ def test_temporary_arrays(allocates: bool, tmp_path: Path, monkeypatch: pytest.M
         assert numbers.dtype == np.int64 and not len(nothing) and not list(tmp_path.iterdir())
     with file_size_limit(2 << 20), pytest.raises(OSError, match="large"):
         ArrayStorage(tmp_path).empty(3 << 20, np.uint8)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 1000])
+def test_rows_of_arrays(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapped, "ROWS", rows)
+    grown = GrowingArray(MEMORY, np.int64)
+    for part in ([], [5, 3], [4], [9, 8, 7, 6, 2]):
+        grown.add(np.array(part, np.int64))
+    assert grown.values.tolist() == [5, 3, 4, 9, 8, 7, 6, 2]
+    assert MEMORY.take(grown.values, np.array([7, 0, 0])).tolist() == [2, 5, 5]
+    assert MEMORY.select(grown.values, grown.values > 5).tolist() == [9, 8, 7, 6]
 
 
 def test_blocks_of_rows() -> None:

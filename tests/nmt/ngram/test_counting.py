@@ -252,7 +252,7 @@ def test_the_command_counts_on_disk(more: list[str], tmp_path: Path, monkeypatch
     monkeypatch.setattr(counting, "LINES", 3)
     monkeypatch.setattr(disk_counts, "LEAST_ROWS", 20)
     monkeypatch.setenv("PATH", str(tmp_path))  # no lmplz
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("NMT_CACHE", str(tmp_path / "cache"))
     path = write_text(tmp_path)
     given = ["-i", path, "--order", "3", "--discount-fallback", "-q", *more]
     assert ngram.main([*given, "-o", str(tmp_path / "one")]) == 0

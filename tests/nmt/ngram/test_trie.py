@@ -1,15 +1,18 @@
 """Mapped n-gram models: the scores of the ARPA file bit by bit, what was written is what is read, and nothing
 damaged passes."""
 
+import os
 import random
+import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 from nmt.cli import ngram, perplexity, score
 from nmt.errors import DataError
-from nmt.io import manifest, mapped
+from nmt.io import files, manifest, mapped
 from nmt.ngram import count_models, trie, trie_build, trie_model, trie_vocabulary
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.trie_model import TrieScorer
@@ -175,6 +178,21 @@ def test_a_folder_is_what_was_compiled(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     mapped.write_record(folder, expected, [str(tmp_path / "lm")])
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_memory_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is read and compiled in blocks, in files beside the output."""
+    folder = compiled(tmp_path)
+    expected = {path.name: path.read_bytes() for path in folder.glob("*.npy")}
+    shutil.rmtree(folder)
+    allocated = Mock(side_effect=os.truncate)
+    monkeypatch.setattr(mapped, "allocate", allocated)
+    monkeypatch.setattr(mapped, "ROWS", 9)
+    monkeypatch.setattr(files, "BUFFER", 100)
+    compiled(tmp_path, "--memory", "1e-9")
+    assert {path.name: path.read_bytes() for path in folder.glob("*.npy")} == expected
+    assert allocated.call_count > 20
+    assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"lm", "trie"}
 
 
 @pytest.mark.parametrize("more", [[], ["--quantize", "4"], ["--estimator", "katz"]], ids=str)
