@@ -78,7 +78,7 @@ Phrase = tuple[tuple[int, int], tuple[int, int]]  # (first, last) word of source
 
 def affiliations(points: Iterable[tuple[int, int]], source: int, target: int) -> list[int]:
     """Choose the affiliated source word of each target word; returns its index, from 0. `points`: links
-    (source word, target word); `source`, `target`: numbers of words.
+    (source word, target word) inside the pair; `source`, `target`: numbers of words.
 
     A word with several links takes the middle one, rounded down. A word without links takes the source word
     of the nearest linked target word, with ties going to the right. If there are no links at all, words are
@@ -117,7 +117,8 @@ def affiliate_pair(links: Links, source: int, target: int, within: str) -> list[
 def fewest_phrases(links: Links, source: int, target: int, longest: int = LONGEST) -> list[Phrase]:
     """Segment a sentence pair into the fewest phrase pairs, as a decoder would to translate a sentence of its
     training text. `source`, `target`: numbers of words; `longest`: maximum number of words on either side of
-    a phrase pair. Returns [] if the alignment allows no segmentation."""
+    a phrase pair. The phrases cover all target words, in order, but not each source word without links.
+    Returns [] if the alignment allows no segmentation."""
     by_source: list[list[int]] = [[] for _ in range(source)]
     by_target: list[list[int]] = [[] for _ in range(target)]
     for a, b in links:

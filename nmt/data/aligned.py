@@ -70,7 +70,8 @@ def make_aligned_batch(pairs: Sequence[AlignedPair], shape: Shape) -> AlignedBat
 
 
 class AlignedStream(BatchStream):
-    """The batches of each epoch: the same pairs as in `BatchStream`, but as windows."""
+    """The batches of each epoch: the pairs of `BatchStream`, whose arguments it has, but as windows. `corpus`
+    must have affiliations; `shape`: size and direction of the contexts."""
 
     def __init__(
         self, corpus: Corpus, batch_size: int, pool: int, seed: int, shape: Shape, tokens: int = 0

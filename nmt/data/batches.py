@@ -100,7 +100,7 @@ class EpochPairs:
 
 
 def draw_pairs(size: int, count: int, seed: Sequence[int]) -> NDArray[np.integer]:
-    """Draw `count` distinct numbers below `size`: (count,)"""
+    """Draw `count` distinct numbers below `size`, in random order: (count,)"""
     if not count:
         return np.zeros(0, np.int32)
     numbers = shuffled_pairs(size, np.random.default_rng(seed))
@@ -280,8 +280,8 @@ class Batch:
 
 
 def pack(sentences: Sequence[Ids]) -> Packed:
-    """Pack sentences of ids, none of them empty, longest first; sentences of equal length keep their
-    order."""
+    """Pack one or more sentences of ids, none of them empty, longest first; sentences of equal length keep
+    their order."""
     lengths = np.array([len(sentence) for sentence in sentences])
     order = np.argsort(-lengths, kind="stable")
     lengths = lengths[order]
@@ -307,7 +307,7 @@ def pack_source(sentences: Sequence[Ids]) -> Packed:
 
 
 def make_batch(sources: Sequence[Ids], targets: Sequence[Ids]) -> Batch:
-    """Build a batch from id sequences without start and end symbols."""
+    """Build a batch of one pair or more from id sequences without start and end symbols."""
     target = pack([[*sentence, EOS] for sentence in targets])
     previous = pack([[BOS, *sentence] for sentence in targets]).ids
     return Batch(pack_source(sources), target, previous)
@@ -336,7 +336,7 @@ class BatchStream:
         target ids), where the key determines the random numbers. `pool`: batches whose pairs are sorted
         together. `counts`: number of pairs per epoch from each of `corpus.parts`. `tokens`: instead of
         `batch_size` pairs, a batch holds at most this many units on either side, including end symbols,
-        counted before `cut`."""
+        counted before `cut`, or a single longer pair; 0: `batch_size` pairs."""
         self.corpus = corpus
         self.sizes = corpus.parts or (len(corpus),)
         self.counts = counts or self.sizes
@@ -442,19 +442,19 @@ UnitLinks = NDArray[np.int64]  # (K, 3) target unit, source unit, n: the target 
 
 
 def unit_links(links: Links, source: Sequence[int], target: Sequence[int]) -> UnitLinks:
-    """Convert links between words to links between the units of a pair. `source`, `target`: for each unit the
-    index of its word, from 0."""
+    """Convert links between the words of a pair to links between its units. `source`, `target`: for each unit
+    the index of its word, from 0."""
     units: dict[int, list[int]] = {}
     for unit, word in enumerate(source):
         units.setdefault(word, []).append(unit)
     linked: dict[int, list[int]] = {}
-    for word, target_word in sorted(links):
-        linked.setdefault(target_word, []).append(word)
+    for source_word, target_word in sorted(links):
+        linked.setdefault(target_word, []).append(source_word)
     rows = [
-        (unit, source_unit, len(linked[target_unit]) * len(units[word]))
-        for unit, target_unit in enumerate(target)
-        for word in linked.get(target_unit, ())
-        for source_unit in units[word]
+        (target_unit, source_unit, len(linked[target_word]) * len(units[source_word]))
+        for target_unit, target_word in enumerate(target)
+        for source_word in linked.get(target_word, ())
+        for source_unit in units[source_word]
     ]
     return np.array(rows, np.int64).reshape(-1, 3)
 

@@ -80,8 +80,8 @@ def id_type(size: int) -> type[np.unsignedinteger]:
 
 
 class SideWriter:
-    """Writes the files of one side, ids and offsets, under temporary names. `size`: number of different
-    ids."""
+    """Writes the files of one side, ids and offsets, under temporary names. `size`: number of different ids,
+    all below it. OSError where they cannot be written."""
 
     def __init__(self, directory: Path, side: str, size: int) -> None:
         self.type = id_type(size)
@@ -240,9 +240,9 @@ def read_stamp(directory: Path) -> dict[str, object]:
 def open_corpus(directory: Path, *vocab_sizes: int, thorough: bool = True) -> Corpus:
     """Map a binarized corpus into memory. DataError if it is damaged, or holds an id beyond a vocabulary.
 
-    `vocab_sizes`: of source and target. A language model's text has one side, the target; aligned pairs have
-    a third. If `thorough` is false, only sizes are checked, for a process beside another one that reads and
-    checks everything.
+    `vocab_sizes`: of source and target; without them no id is too large. A language model's text has one
+    side, the target; aligned pairs have a third, the affiliation. If `thorough` is false, only sizes are
+    checked, for a process beside another one that reads and checks everything.
     """
     stamp = read_stamp(directory)
     widths = stamp.get("widths")
@@ -349,7 +349,7 @@ def blocks(path: Path, dtype: np.dtype[Number]) -> Iterator[NDArray[Number]]:
 
 
 def non_decreasing(offsets: Iterable[NDArray[np.int64]]) -> bool:
-    """Whether no offset, of 0 or more, is less than its predecessor; they are given in blocks."""
+    """Whether no offset is negative or less than its predecessor; they are given in blocks."""
     last = 0
     for block in offsets:
         if block[0] < last or (np.diff(block) < 0).any():

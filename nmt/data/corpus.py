@@ -182,8 +182,8 @@ def epoch_counts(sizes: Sequence[int], corpora: Sequence[CorpusConfig], temperat
         wanted = [(value / max(sized)) ** (1 / temperature) for value in sized]
     exact = [total * share / sum(wanted) for share in wanted]
     counts = [int(value) for value in exact]
-    by_rest = sorted(range(len(counts)), key=lambda index: (counts[index] - exact[index], index))
-    for index in by_rest[: total - sum(counts)]:
+    by_remainder = sorted(range(len(counts)), key=lambda index: (counts[index] - exact[index], index))
+    for index in by_remainder[: total - sum(counts)]:
         counts[index] += 1
     return counts
 
@@ -318,8 +318,8 @@ def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str)
 
 
 def check_config(config: DataConfig, thorough: bool = False) -> None:
-    """Check the settings and files of a translator. ConfigError for contradictory settings, DataError for
-    files that are missing or empty.
+    """Check the settings and files of a translator without alignment. ConfigError for settings that are out
+    of range or contradict each other, DataError for files that are missing or empty.
 
     `thorough` also reads all text once, to report bad bytes and unequal numbers of lines before work starts.
     """
@@ -401,8 +401,9 @@ def check_text_config(config: DataConfig, thorough: bool = False) -> None:
 
 
 def table_pairs(config: DataConfig) -> Iterator[Pair]:
-    """Yield the distinct phrase pairs of `phrase_table` as words, without Moses' escapes; with `inverse`, as
-    (target, source). They count as tokenized text. DataError for a malformed line."""
+    """Yield the distinct phrase pairs of `phrase_table`, a file that is read twice, as words, without Moses'
+    escapes; with `inverse`, as (target, source). They count as tokenized text. DataError for a malformed
+    line."""
     twice = repeated_keys(config.phrase_table)
     seen: set[int] = set()
     for row, pair in enumerate(phrase_table.read(config.phrase_table), 1):
@@ -421,7 +422,7 @@ def pair_key(pair: phrase_table.PhrasePair) -> int:
 
 
 def repeated_keys(path: str) -> set[int]:
-    """The `pair_key` of each pair that a table has more than once; takes 8 bytes of memory for each pair."""
+    """The `pair_key` of each pair that a table has more than once; takes 41 bytes of memory for each pair."""
     import numpy as np
 
     keys = np.frombuffer(array("Q", map(pair_key, phrase_table.read(path))), np.uint64)

@@ -70,8 +70,8 @@ class ChunkStream:
     """The chunks of each epoch; all epochs have the same text in the same order."""
 
     def __init__(self, text: NDArray[np.integer], tracks: int, steps: int) -> None:
-        """text (n,): ids, end symbols included; `steps`: units of a track in a chunk. If n is not a multiple
-        of `tracks`, the rest of the text is dropped."""
+        """text (n,): ids, end symbols included; `tracks`: their number, at most n are used; `steps`: units of
+        a track in a chunk. If n is not a multiple of `tracks`, the rest of the text is dropped."""
         self.text, self.steps = text, steps
         self.tracks = min(tracks, len(text))
         self.length = len(text) // max(1, self.tracks)
@@ -99,8 +99,8 @@ class ChunkStream:
 
 
 def join_sentences(corpus: Corpus) -> NDArray[np.integer]:
-    """Concatenate the targets of a corpus, each followed by an end symbol; takes 2 or 4 bytes of memory a
-    unit."""
+    """Copy the targets of a corpus into one array, each followed by an end symbol: (n,), of the type of the
+    targets."""
     lengths = np.diff(corpus.target_offsets)
     text = np.full(len(corpus.target) + len(lengths), EOS, corpus.target.dtype)
     ends = np.cumsum(lengths + 1) - 1

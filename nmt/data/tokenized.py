@@ -84,8 +84,8 @@ class ListedText:
 
     @cached_property
     def used(self) -> list[bytearray | None]:
-        """For each corpus one flag per line, 1 if it is used; None if all lines are. DataError for a corpus
-        with no line left."""
+        """For each corpus one flag per line, 1 if it is used; None if all lines are. Reads the text the first
+        time; errors as from `filter_lines`."""
         return [filter_lines(corpus) if corpus.filters.active else None for corpus in self.corpora]
 
     @cached_property
@@ -105,7 +105,7 @@ class ListedText:
 
 def filter_lines(corpus: CorpusConfig) -> bytearray:
     """Apply the filters of a corpus: 1 for each line that is kept, else 0. Logs the reasons for dropped
-    lines. DataError if no line is left."""
+    lines. DataError if no line is left, and as from `files.parallel`."""
     config, used, reasons = corpus.filters, bytearray(), Counter[str]()
     limits = clean_config(config)
     seen = Digests() if config.drop_duplicates else None
@@ -162,8 +162,8 @@ class Splitting:
 
 
 class TokenizedText:
-    """One text, or two parallel texts. The text is tokenized when its words are first read; later reads use a
-    temporary file. Supports only one reader at a time."""
+    """One text, or two parallel texts. The text is tokenized when its words are first read; later reads with
+    the same tokenizers use a temporary file. Supports only one reader at a time."""
 
     def __init__(
         self,
@@ -190,7 +190,8 @@ class TokenizedText:
             yield tuple(pipeline.finish_words(words) for pipeline, words in zip(pipelines, row, strict=True))
 
     def split(self, *pipelines: TextPipeline) -> Iterator[Row]:
-        """Yield `pipeline.tokenizer.split(line)` of each line: words before truecasing."""
+        """Yield `pipeline.tokenizer.split(line)` of each line: words before truecasing. Errors as from
+        `words` and `tokenize`."""
         splitting = Splitting(tuple(pipeline.tokenizer.settings for pipeline in pipelines))
         rows = self.stored() if splitting == self.splitting else self.tokenize(splitting)
         for row in rows:

@@ -12,4 +12,5 @@ class FinishedHypothesis:
     log_prob: float  # natural log p, that of the end symbol included
     score: float  # ranks the hypotheses of a sentence, higher is better
     complete: bool = True  # False: ended by the length limit
-    looked_at: list[int] = field(default_factory=list)  # the source position that each word attended to most
+    # The source position that each word attended to most; empty without attention.
+    looked_at: list[int] = field(default_factory=list)

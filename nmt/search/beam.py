@@ -1,9 +1,9 @@
 """Beam search (van Merriënboer 2018, section 6.4.2) over many sentences at once, each independent of others.
 
 Each step keeps the s best continuations of a sentence; one that ends is set aside and reduces s by one. The
-search of a sentence stops at s = 0 or at its maximum length, 3 words for each source word. UNK is never
-produced unless it is allowed. The finished hypotheses are ranked by log probability over length. If none has
-finished, the best unfinished ones are ended at the limit.
+search of a sentence stops at s = 0 or at its maximum length, by default 3 words for each source word. UNK is
+never produced unless it is allowed or forced. The finished hypotheses are ranked by log probability, by
+default over length. If none has finished, the unfinished ones are ended at the limit.
 
 Sentences are searched side by side, each at its own step: when some have finished, others take their rows.
 """
@@ -49,7 +49,7 @@ class BestWordFinder(Generic[State]):
         return values, words.gather(1, columns).clamp(min=0)
 
     def end(self, features: Tensor, row: int) -> float:
-        """Log p of the end symbol after a row."""
+        """Natural log p of the end symbol after row number `row` of the features (R, K)."""
         rows, words = (torch.tensor([index], device=features.device) for index in (row, EOS))
         return float(self.layer.log_probs_of_words(features, rows, words)[0])
 
@@ -61,7 +61,7 @@ def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
     return None
 
 
-EndLogProb = Callable[[int], float]  # log p of the end symbol after a row
+EndLogProb = Callable[[int], float]  # natural log p of the end symbol after a row, by its index
 
 ROWS = 100  # keeps the scores of 30k words in the processor's cache
 REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
@@ -72,7 +72,7 @@ class Rows(Generic[State]):
     """R live hypotheses; those of the same sentence are adjacent, best first."""
 
     state: State
-    sentence: Tensor  # (R,) index of its sentence
+    sentence: Tensor  # (R,) slot of its sentence
     totals: Tensor  # (R,) log p so far, float64
     nodes: Tensor  # (R,) in the history; -1 before the first word
     words: Tensor | None  # (R,) ids to be read next; None before the first word
@@ -109,7 +109,8 @@ class BeamSearch(Generic[State]):
         constraints: Sequence[Sequence[AnyConstraint]] | None = None,
     ) -> list[int]:
         """Add sentences and return their slots. `prefixes`: ids with which each translation begins; `widths`:
-        the beam size of each, by default the configured one; `constraints`: those of each translation."""
+        the beam size of each, by default the configured one; `constraints`: those of each translation,
+        besides the configured ones."""
         starts = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
         self.forced = self.forced or any(starts)
         slots = [self.free.pop() if self.free else self.new_slot() for _ in sources]
@@ -177,7 +178,8 @@ class BeamSearch(Generic[State]):
         return self.model.start(sources)
 
     def step(self, rows: Rows[State]) -> Rows[State]:
-        """Extend every hypothesis by a word. Those that end, and those of finished sentences, are removed."""
+        """Extend every hypothesis by a word. Those that end are moved to `finished`; the others of a sentence
+        that is done are dropped, so that it has no row in the result."""
         sentence, step = rows.sentence, self.steps[rows.sentence]
         all_words = self.finder is None or self.forced or self.constrained
         best, end, state = (
@@ -257,8 +259,8 @@ class BeamSearch(Generic[State]):
         return [(row, word, float(log_probs[row, word])) for row, word in words]
 
     def attended(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
-        """The source position with the most attention in each row, the end symbol excluded: weights (R, L) ->
-        (R,)"""
+        """The source position with the most attention in each row, the end symbol excluded: weights (R, L),
+        `sentence` (R,) slots -> (R,); None without weights."""
         if weights is None:
             return None
         past_end = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
@@ -318,8 +320,8 @@ def search(
 
     `prefixes`: ids that each translation has to begin with; `constraints`: those of each translation. A
     sentence whose constraints cannot be met has one hypothesis, of probability 0. About `config.rows`
-    hypotheses are live at a time; the longest sentences are searched first. ConfigError for a setting out of
-    range.
+    hypotheses are live at a time (0: 100); the longest sentences are searched first. ConfigError for a
+    setting out of range.
     """
     config.check()
     beam = BeamSearch(model, config)
@@ -340,15 +342,14 @@ def search(
 
 
 def rank_candidates(candidates: Sequence[FinishedHypothesis]) -> list[FinishedHypothesis]:
-    """Sort hypotheses, best first. If no score is a number, returns a single empty hypothesis of probability
-    0."""
+    """Sort hypotheses by score, best first. Without any, returns a single empty one of probability 0."""
     nothing = [FinishedHypothesis(words=[], log_prob=-math.inf, score=-math.inf, complete=False)]
     return sorted(candidates, key=lambda candidate: -candidate.score) or nothing
 
 
 def mask_forbidden(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:
-    """Set log p to -inf for <s>, for UNK unless it is allowed, and for the end symbol in rows that are too
-    short: (R, V), (R,) -> (R, V)"""
+    """Set log p (R, V) in place to -inf for <s>, for UNK unless it is allowed, and for the end symbol in rows
+    that are too short, (R,); returns `log_probs`."""
     log_probs[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
     log_probs[too_short, EOS] = -math.inf
     return log_probs
@@ -366,7 +367,7 @@ class ContinuousSearch(Generic[State]):
     """
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
-        """About `config.rows` hypotheses fit at a time. ConfigError for a setting out of range."""
+        """About `config.rows` hypotheses fit at a time (0: 100). ConfigError for a setting out of range."""
         config.check()
         self.beam = BeamSearch(model, config)
         self.rows: Rows[State] | None = None
@@ -385,8 +386,8 @@ class ContinuousSearch(Generic[State]):
         return bool(self.added) or self.live > 0
 
     def has_room(self, width: int = 1) -> bool:
-        """Whether to accept one more sentence with a beam of `width`: false while most rows are in use, so
-        that several sentences start together."""
+        """Whether to accept one more sentence with a beam of `width`: false if fewer rows are free, and while
+        most rows are in use, so that several sentences start together."""
         if self.live and self.live > REFILL * self.capacity - self.beam.config.beam_size:
             return False
         return width <= self.free_rows
@@ -411,7 +412,8 @@ class ContinuousSearch(Generic[State]):
 
     @torch.no_grad()
     def step(self) -> list[tuple[int, list[FinishedHypothesis]]]:
-        """Extend all sentences by a word. Returns the finished ones with their hypotheses, best first."""
+        """Extend all sentences by a word. Returns (slot, hypotheses, best first) of those that this finishes,
+        and frees their slots."""
         searched = {*self.added, *([] if self.rows is None else self.rows.sentence.tolist())}
         if self.added:
             started = self.beam.step(self.beam.open_rows(self.added))

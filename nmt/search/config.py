@@ -35,7 +35,7 @@ class DynamicAllocation:
 
     Banks that have hypotheses share the beam equally. Slots that a bank cannot use go to other banks, lower
     ones first. If there are more banks than slots, the lowest bank gets one slot, in which the translation
-    continues until a constraint fits, and the highest banks get the rest.
+    continues until a constraint fits, and the highest banks get the rest; a single slot goes to the highest.
     """
 
     def per_row(self, width: int) -> int:

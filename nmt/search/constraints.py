@@ -239,7 +239,7 @@ def required_occurrences(phrases: Counter[Phrase], joints: Joints) -> dict[Phras
 
 
 def trim_cache(results: dict[Key, Result]) -> None:
-    """Empty a cache that has grown large: with many phrases each result is large, too."""
+    """Empty a cache of MOST_RESULTS entries or more: with many phrases each result is large, too."""
     if len(results) >= MOST_RESULTS:
         results.clear()
 
@@ -251,11 +251,12 @@ OTHER, BOUND = 0, 1  # symbols: any character that no phrase has, and the bounda
 
 
 class ForbiddenPhrases(Constraint[int]):
-    """Forbids phrases, however they are segmented into units. An automaton (Aho and
-    Corasick 1975) reads the characters of a hypothesis; its state is that of the constraint."""
+    """Forbids phrases, however they are segmented into units. An automaton (Aho and Corasick 1975) reads the
+    characters of a hypothesis; its state is that of the constraint."""
 
     def __init__(self, phrases: Sequence[str], spelling: Spelling) -> None:
-        """`phrases`: text with boundaries between words, at the start and at the end."""
+        """`phrases`: texts with a BOUNDARY between words, at the start and at the end. `spelling`: the text
+        that each unit adds."""
         self.spelling = spelling
         characters = sorted({*"".join(phrases)} - {BOUNDARY})
         self.symbols = {BOUNDARY: BOUND} | {
@@ -286,6 +287,7 @@ class ForbiddenPhrases(Constraint[int]):
     def follow(self, state: int, unit: int) -> int:
         key = (state, unit)
         if key not in self.next:
+            trim_cache(self.next)
             for symbol in self.encode(self.spelling.texts[unit]):
                 state = int(self.table[state, symbol])
             # A forced phrase is reported once; the next one may begin where it ends.

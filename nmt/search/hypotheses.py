@@ -9,7 +9,7 @@ from torch import Tensor
 from nmt.text.vocab import EOS
 
 FOLD = 16  # most values of a column when `topk` folds rows of scores
-PARTLY = 64  # values for each of the k best from which torch's topk sorts only a part of them, twice as fast
+PARTLY = 64  # least columns for each of the k best: torch's topk sorts all values when there are fewer
 
 
 def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -46,9 +46,9 @@ class Expansion:
 
 
 def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
-    """Choose the widths[i] best continuations of each sentence i. `log_probs` (R, V): of the next words;
-    `totals` (R,): log p of the rows; `sentence` (R,): index of each row's sentence, whose rows are adjacent;
-    `widths` (S,)."""
+    """Choose the widths[i] best continuations of each sentence i, or all of probability above 0 if there are
+    fewer. `log_probs` (R, V): natural log p of the next words; `totals` (R,): log p of the rows; `sentence`
+    (R,): index of each row's sentence, whose rows are adjacent; `widths` (S,)."""
     per_row = min(int(widths[sentence].max()), log_probs.shape[1])  # no sentence can need more from one row
     return choose_expansion(*topk(log_probs, per_row), totals, sentence, widths)
 
@@ -93,7 +93,7 @@ class History:
         return torch.arange(first, len(self.words), device=words.device)
 
     def read(self, node: int) -> tuple[list[int], list[int]]:
-        """Words and attended source positions from the first node to this one."""
+        """Words and attended source positions, -1 without attention, from the first node to this one."""
         words, attended = [], []
         while node >= 0:
             words.append(self.words[node])

@@ -27,8 +27,8 @@ TIE = 1e-9  # expected gains (0 to 100) that differ by less are equal: what roun
 def bleu_gains(lines: Sequence[str]) -> Floats:
     """BLEU of each line (row) with each line (column) as its reference, 0 to 100: (T, T).
 
-    sacreBLEU's sentence_bleu with tokenize="none": smoothing "exp" (each order without a match counts half
-    as much as the one before), effective order. An empty line is worth 100 where the reference is empty too.
+    Equals sacreBLEU's sentence_bleu with tokenize="none", effective order and smoothing "exp": the k-th order
+    without a match counts as 2^-k matches. Only an empty line against itself scores 100 instead.
     """
     words = [line.split() for line in lines]
     lengths = np.array([len(line) for line in words])
@@ -93,7 +93,8 @@ def common_ngrams(symbols: Ints, lengths: Ints, longest: int) -> Floats:
 
 
 def shared_ngrams(grams: Ints, owner: Ints, lines: int) -> Floats:
-    """Number of n-grams that each pair of lines shares: (T, T). `owner`: the line of each n-gram.
+    """Number of n-grams that each pair of lines shares: (T, T). `grams`: a number for each n-gram, equal for
+    equal ones; `owner`: the line of each, from 0; `lines`: T.
 
     min(a, b) is the number of k with a >= k and b >= k. So the k-th occurrence of an n-gram is a column of
     its own, of zeros and ones, and the product of this matrix with itself counts shared n-grams.
@@ -125,9 +126,9 @@ class Evidence:
 
     def posterior(self, scales: Sequence[float]) -> Floats:
         """p of each text: (T,). `scales`: one for each list. Lists are normalized separately, so that systems
-        have equal weight whatever their scores; empty lists are left out."""
+        have equal weight whatever their scores; empty lists are left out, but one must have entries."""
         parts = [
-            np.bincount(owner, share(scores, scale), len(self.texts))
+            np.bincount(owner, softmax(scores, scale), len(self.texts))
             for owner, scores, scale in zip(self.owners, self.scores, scales, strict=True)
             if len(scores)
         ]
@@ -151,8 +152,8 @@ def evidence(lists: Iterable[Sequence[tuple[str, float]]]) -> Evidence:
     )
 
 
-def share(scores: Floats, scale: float) -> Floats:
-    """exp(scale x score), normalized: (N,) -> (N,)"""
+def softmax(scores: Floats, scale: float) -> Floats:
+    """exp(scale x score), normalized, of one score or more: (N,) -> (N,)"""
     with np.errstate(over="ignore"):
         below = np.maximum(scores - scores.max(), -np.finfo(np.float64).max)  # finite, as 0 x inf is not 0
         weights = np.exp(scale * below)
@@ -161,14 +162,15 @@ def share(scores: Floats, scale: float) -> Floats:
 
 def best_texts(gains: Floats, posteriors: Floats) -> Ints:
     """Index of the text with the greatest expected gain: (T, T), (T, C) -> (C,). Ties go to the most probable
-    text, then to the first, which has the best score."""
+    text, then to the first."""
     expected = gains @ posteriors
     equal = expected >= expected.max(0) - TIE
     return np.asarray(np.where(equal, posteriors, -1.0).argmax(0))
 
 
 def choose(lists: Evidence, metric: str, scales: Sequence[Sequence[float]]) -> list[int]:
-    """Index of the chosen text for each row of scales: (C, L) -> (C,)"""
+    """Index in `lists.texts` of the text with the least risk for each row of scales: (C, L) -> (C,).
+    `metric`: a key of GAINS; `scales`: one for each list."""
     posteriors = np.stack([lists.posterior(row) for row in scales], 1)
     if len(lists.texts) == 1:
         return [0] * len(scales)
@@ -189,9 +191,9 @@ Translation = TypeVar("Translation", bound=Scored)
 
 
 def least_risk(translations: Sequence[Translation], metric: str, scale: float) -> Translation:
-    """Choose the translation of minimum Bayes risk. `scale`: p is exp(scale x score), normalized over these
-    translations; 0 counts all alike, which is right for samples from the model. `metric`: bleu or chrf, of
-    tokenized words."""
+    """Choose the translation of minimum Bayes risk, of one or more. `scale`: p is exp(scale x score),
+    normalized over these translations; 0 counts all alike, which is right for samples from the model.
+    `metric`: bleu or chrf, of tokenized words."""
     texts = [" ".join(translation.words) for translation in translations]
     scores = [translation.score for translation in translations]
     hypotheses = evidence([list(zip(texts, scores, strict=True))])

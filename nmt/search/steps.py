@@ -18,7 +18,8 @@ __all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
 
 @dataclass
 class Reading:
-    """A sentence as ids for each model of an ensemble, whose vocabularies and subwords may differ."""
+    """A sentence as ids for each model of an ensemble, whose vocabularies and subwords may differ. Its length
+    is that for the first model."""
 
     ids: tuple[Ids, ...]
 

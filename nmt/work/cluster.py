@@ -37,8 +37,10 @@ class Host:
 
 def connect(target: str) -> "Client":
     """Connect to a scheduler. `target`: its address, the path of its scheduler.json, or `slurm:FILE`, which
-    starts a scheduler (`Client.cluster`) and Slurm jobs. ConfigError for an unsafe address; UserError if no
-    scheduler is found, TLS fails, or the package `distributed` is missing."""
+    starts a scheduler (`Client.cluster`) and Slurm jobs. Turns off the logging of `distributed`.
+
+    ConfigError for an unsafe address or wrong settings in FILE; UserError if no scheduler answers, TLS fails,
+    FILE cannot be read, or Slurm or a package is missing."""
     try:
         from distributed import Client, Security
     except ModuleNotFoundError as error:
@@ -85,7 +87,7 @@ def parse_address(target: str) -> str:
     if target.endswith(".json"):
         try:
             scheduler = json.loads(Path(target).read_text(encoding="utf-8"))
-            target = scheduler["address"] + ""
+            target = scheduler["address"] + ""  # TypeError unless it is a string
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ConfigError(
                 f"--cluster {target}: not a scheduler.json (of `dask scheduler --scheduler-file FILE`)"

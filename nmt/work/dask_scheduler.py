@@ -28,8 +28,7 @@ MESSAGES = 5  # that a stream keeps for debugging; Dask's 1,000 would hold a chu
 
 
 def shorten_log(stream: BatchedSend) -> None:
-    """Limit the number of sent messages that a stream keeps to MESSAGES: Dask's 1,000, a chunk each, would
-    take 300 MB for each worker."""
+    """Limit the number of sent messages that a stream keeps to MESSAGES."""
     stream.recent_message_log = deque(stream.recent_message_log, maxlen=MESSAGES)
 
 
@@ -70,7 +69,7 @@ class JobWatch(SchedulerPlugin):
             task.suspicious = self.suspicion(key)
 
     def shorten_span(self, task: TaskState) -> None:
-        """Clear the list in which Dask describes every chunk of the job, 400 bytes each."""
+        """Clear the list in which Dask describes every chunk of the job."""
         extension = self.scheduler.extensions.get("spans")
         span = extension.spans.get(task.group.span_id) if extension else None
         if span and span.metadata:

@@ -91,7 +91,8 @@ class JobPlugin(WorkerPlugin):
         self.members = members
 
     async def setup(self, worker: Worker) -> None:
-        """Called by Dask as the job or the worker starts. ConfigError for a member that cannot take part."""
+        """Called by Dask as the job or the worker starts. For a member that cannot take part, raises
+        ConfigError, or what loading the models has raised if that is no UserError."""
         self.address = worker.address
         self.thread = ThreadPoolExecutor(1)
         self.run: Callable[[object], object] = reschedule

@@ -2,7 +2,7 @@
 
 An executor is made with two functions. `compute` turns a task into its result in this process.
 `make_compute`, which must be picklable, is called once in each worker, loads the models and returns such a
-function. The result of a job never depends on the executor.
+function. The result of a job does not depend on the executor, unless its processors round differently.
 
 On a cluster, a task that killed three workers does not end the job: its result is `Lost`. The other executors
 lose no tasks: a worker process that dies on this machine ends the job.
@@ -481,7 +481,8 @@ class Executor(Protocol[Task_contra, Result_co]):
 
     def map(self, tasks: Iterable[Task_contra]) -> Iterator[Result_co | Lost]:
         """Yield results in the order of the tasks, `Lost` for tasks that no worker survived. Tasks are drawn
-        only as needed, since a job may have more of them than memory holds."""
+        only as needed, since a job may have more of them than memory holds. An error of `compute` or
+        `make_compute` is raised instead of the result."""
         ...
 
 
@@ -516,8 +517,9 @@ def convert_lines(
     workers: int,
 ) -> Iterator[Result]:
     """Convert lines, or tuples of parallel lines, in `workers` processes; yields the results in order.
-    `make_compute`, which must be picklable, is called once in each process and returns a function that
-    converts a chunk; its errors are raised with the first result."""
+    `make_compute`, which must be picklable, is called in this process and in each worker, and returns a
+    function that converts a chunk; its errors are raised with the first result. UserError if a worker
+    dies."""
     with make(make_compute(), make_compute, ExecutorConfig(workers=workers)) as executor:
         for results in require_results(executor.map(line_chunks(iter(lines)))):
             yield from results

@@ -184,7 +184,7 @@ def lock_shared(shared: SharedFolder, settings: Mapping[str, object]) -> Iterato
     succeeds or raises DataError, and kept after any other error.
 
     ConfigError for an unfinished job without `resume` or with other settings, and for a folder with other
-    files."""
+    files; DataError for damaged settings; UserError if another process has locked the folder."""
     folder = shared.folder
     store.check_ours(folder, SETTINGS, "the folder of a job", "another one")
     with locks.locked(folder, shared.command):
@@ -246,8 +246,8 @@ class Shard:
 
 def cut_shards(folder: Path, paths: Sequence[str], words: int) -> list[str]:
     """Cut parallel texts into shards of about `words` words, counted over the first two texts, and write them
-    to the folder of a job; returns the names of the shards for messages. DataError for texts of unequal
-    length."""
+    to the folder of a job; returns the names of the shards for messages. DataError for bad text and texts of
+    unequal length."""
     names: list[str] = []
     rows: list[tuple[str, ...]] = []
     first = words_so_far = 0

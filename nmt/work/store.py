@@ -58,7 +58,7 @@ def is_started(
     path: Path, settings: Mapping[str, object], folder: Path, suggestion: str = "another folder"
 ) -> bool:
     """Whether the job in `folder` has recorded settings in the file `path`. ConfigError if these differ from
-    `settings`; the message proposes `suggestion`."""
+    `settings`, whose message proposes `suggestion`; DataError if they are damaged."""
     recorded = read_settings(path)
     if recorded is not None and (changed := changed_settings(recorded, settings)):
         raise ConfigError(
@@ -143,7 +143,8 @@ def is_unfinished(folder: Path, settings: Mapping[str, object], resume: bool) ->
 def start_job(output: str, settings: Mapping[str, object], results: str, resume: bool) -> Path:
     """Start or resume the job of an output file. `results`: name of the file of its results in the job
     folder. Returns the path of this file, which does not exist yet for a new job. A job that was killed
-    before its first result counts as new. Errors as from `is_unfinished`."""
+    before its first result counts as new. Errors as from `is_unfinished`, and UserError if the folder cannot
+    be written."""
     folder = job_folder_path(output)
     if not (folder.is_dir() and has_results(folder)) or not is_unfinished(folder, settings, resume):
         try:

@@ -45,11 +45,11 @@ def compute_chunks(
     name: str,
     records: ChunkRecords | None = None,
 ) -> Iterator[FinishedChunk]:
-    """Compute chunks and yield them in order; draws only as many as keep the executor busy. `name`: of the
-    input, for messages; `records`: results of chunks finished so far, to which new ones are added.
+    """Compute chunks and yield them in order; draws only as many new ones as keep the executor busy. `name`:
+    of the input, for messages; `records`: results of chunks finished so far, to which new ones are added.
 
     UserError that names the lines of lost chunks: immediately, or with `records` after all others are
-    computed.
+    computed. UserError and DataError also for records that cannot be written or read.
     """
     lost = LostLines()
     waiting: deque[tuple[int, int, int]] = deque()  # number of a chunk, its first line, its lines
@@ -82,7 +82,7 @@ def compute_chunks(
 
 
 def read_chunk(records: ChunkRecords, number: int) -> Lines:
-    """Read the lines of finished chunk `number`. DataError if the file has changed since the job started."""
+    """Read the lines of finished chunk `number`. DataError if the file has changed since it was opened."""
     try:
         outputs: Lines = json.loads(records.read(number))
     except (ValueError, RecursionError) as error:

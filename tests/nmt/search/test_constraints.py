@@ -186,6 +186,7 @@ def test_every_text_of_four_units(
     """A walk over units that are not forbidden, the end included, is a text without the phrases; any other
     walk is one with a phrase."""
     monkeypatch.setattr("nmt.search.constraints.MOST_STATES", remembered)
+    monkeypatch.setattr("nmt.search.constraints.MOST_RESULTS", remembered)
     avoided = made(kind, phrases)
     vocabulary = range(3, 3 + len(BPE_UNITS))
     for units in itertools.product(vocabulary, repeat=4):
@@ -196,6 +197,7 @@ def test_every_text_of_four_units(
         text = text_of(kind, units)
         assert hit == any(f" {phrase} " in text for phrase in phrases), text
         assert hit == avoided.contains_phrase([*units, EOS])
+    assert len(avoided.completing) <= remembered and len(avoided.next) <= remembered
 
 
 def test_a_forced_phrase_is_over_when_it_is_over() -> None:
