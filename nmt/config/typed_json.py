@@ -21,8 +21,8 @@ def parse(kind: type[Instance], text: str, header: Mapping[str, str] | None = No
     """Parse the text of a JSON object into a dataclass. `header`: other keys that the object must have, with
     their values, such as its format.
 
-    ValueError with the key for invalid JSON, for missing or unknown keys, and for a value of another type or
-    a number that is not finite.
+    ValueError for invalid JSON, and with the key for missing or unknown keys, a value of another type, and a
+    number that is not finite or exceeds 64 bits.
     """
     try:
         content = json.loads(text)

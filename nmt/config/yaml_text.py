@@ -34,8 +34,8 @@ def parse(text: str) -> "DictConfig | ListConfig":
 
 
 def nodes(node: object, counts: dict[int, int]) -> int:
-    """Number of values in a tree of YAML nodes, counting those of an alias each time. `counts`: results by id
-    of the node, which are added."""
+    """Number of values in a tree of YAML nodes, counting those of an alias each time. `counts`: the results
+    by id() of the node, to which new ones are added."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in counts:
@@ -45,8 +45,8 @@ def nodes(node: object, counts: dict[int, int]) -> int:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int:
-    """The line, from 1, of the value at a path of keys and list indices; if part of the path is missing, the
-    line of the last one present."""
+    """The line, from 1, of the value at a path of keys and list indices in a valid YAML text; if part of the
+    path is missing, the line of the last one present."""
     node, line = yaml.compose(text, yaml.SafeLoader), 1
     for key in keys:
         below: yaml.Node | None = None

@@ -105,8 +105,9 @@ def read(path: str | Path) -> Iterator[Hypothesis]:
 def by_sentence(path: str | Path) -> Iterator[tuple[int, list[Hypothesis]]]:
     """Group the hypotheses by sentence: (id, hypotheses).
 
-    DataError if ids decrease, if features differ from line to line, and for an empty file. Moses' tuners read
-    dense features by position: they would mistake a missing or moved feature for another one.
+    DataError as from `read`, if ids decrease, if dense features differ from line to line, and for an empty
+    file. Moses' tuners read these by position: they would mistake a missing or moved one for another. Sparse
+    features, those with `_` in their name, may differ.
     """
     name = files.name_of(path)
     group: list[Hypothesis] = []
@@ -139,7 +140,8 @@ def list_features(features: Mapping[str, int]) -> str:
 
 
 def parse(line: str, location: str) -> Hypothesis:
-    """Parse a line. DataError if a field is missing or a value is not a finite number.
+    """Parse a line. DataError if a field is missing, a value is not a finite number, or a feature occurs
+    twice.
 
     `location` is file:line, for messages.
     """

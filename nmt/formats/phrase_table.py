@@ -206,7 +206,7 @@ def read_strict(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair
     whole-line `LC_ALL=C` order.
 
     Memory does not grow with the table. DataError with the line number for the first problem; an empty table
-    is an error too. `unsorted` accepts any order, with one warning.
+    is an error too. `unsorted` accepts any order, with one warning; the first score of 0 is a warning, too.
     """
     name = files.name_of(path)
     if str(path) != "-" and (Path(path).is_dir() or Path(path).suffix in BINARY):
@@ -264,12 +264,18 @@ def words(phrase: bytes, location: str = "phrase table") -> list[str]:
 
 
 def direct(pair: PhrasePair) -> float:
-    """Natural log p(target | source) of a phrase pair, at least ln 1e-38. DataError if the table has too few
-    scores."""
+    """Natural log p(target | source) of a phrase pair, at least ln 1e-38. DataError if the pair has fewer
+    than three scores, or this one is not a number."""
     scores = pair.scores.split()
     if len(scores) <= DIRECT:
         raise DataError(f"the table has {len(scores)} scores, but p(target | source) is Moses' third")
-    return math.log(max(1e-38, float(scores[DIRECT])))
+    try:
+        return math.log(max(1e-38, float(scores[DIRECT])))
+    except ValueError as error:
+        raise DataError(
+            f"score {numbers.shown(scores[DIRECT])} of the pair {quoted(pair.source)} ||| "
+            f"{quoted(pair.target)} is not a number"
+        ) from error
 
 
 def counts(pair: PhrasePair, location: str = "") -> list[int]:

@@ -20,7 +20,8 @@ LARGEST = float(np.finfo(np.float32).max)
 
 def write(path: str | Path, words: Sequence[str], vectors: Iterable[Sequence[float]]) -> None:
     """Write float32 vectors, one for each word, in word2vec's format; `read` returns exactly the same
-    numbers. ValueError if there are more or fewer vectors than words."""
+    numbers. ValueError if there are more or fewer vectors than words, UserError if the file cannot be
+    written."""
     rows = iter(vectors)
     first = next(rows, ())
     lines = (
@@ -35,8 +36,9 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
     Skips words that contain blanks, which some files have.
 
     DataError with the line for vectors of another size (`key`: the setting with the size), for values that
-    are not finite numbers, for a wanted word that occurs twice, for bytes that are not UTF-8, and for a
-    truncated file. For other words only the number of values is checked.
+    are not finite numbers, for a wanted word that occurs twice, for bytes that are not UTF-8, for an empty
+    file, and for fewer or more words than its first line says. For words that are not wanted only the number
+    of values is checked.
     """
     name, lines, promised, seen = files.name_of(path), files.read_lines(path), None, set[str]()
     number, rows = 0, 0

@@ -1,6 +1,7 @@
 """Text of ARPA files by column: many numbers or words are formatted and parsed at a time, in arrays of bytes.
 
-R rows (lines of a file), P pieces of text, V words of a vocabulary. A position is an index of a text's bytes.
+R rows (lines of a file), P pieces of text. A position is an index of the bytes of a PaddedText, its padding
+included.
 """
 
 from collections.abc import Sequence
@@ -123,8 +124,8 @@ class PaddedText(NamedTuple):
 
 
 def parse_numbers(text: PaddedText, starts: Ints, ends: Ints) -> Floats | None:
-    """Parse the numbers between the positions `starts` and `ends`, (R,); values equal those of float(). None
-    if one is not a number."""
+    """Parse the numbers between the positions `starts` and `ends`, (R,) each -> (R,); values equal those of
+    float(). None if one is not a number."""
     negative = text.characters[starts] == ord("-")
     lengths = ends - starts - negative
     short = np.clip(lengths, 0, 16)
@@ -252,7 +253,7 @@ class NgramRows(NamedTuple):
 
 def parse_rows(lines: bytes, n: int, words: WordLookup) -> NgramRows | None:
     """Parse lines of n-grams of order n: log10 p, a tab, words separated by blanks and, on some lines, a tab
-    and a back-off weight. None if a line is irregular or malformed."""
+    and a back-off weight. None if a line is irregular or malformed, or has a word that `words` lacks."""
     if not lines.endswith(b"\n"):
         return None
     text = PaddedText.of(lines)

@@ -29,8 +29,9 @@ class LearnedWeights:
 
 
 def learn(log_probs: Floats, rounds: int = ROUNDS) -> LearnedWeights:
-    """Weights that maximize the probability of a text, from the natural log p of each word by each model, (N,
-    M); -inf if a model gives a word no probability. The likelihood never decreases from round to round."""
+    """Learn the weights that maximize the probability of a text of one word or more. `log_probs` (N, M):
+    natural log p of each word by each model; -inf if a model gives it no probability. `rounds`: of EM, at
+    most; the likelihood never decreases from one to the next."""
     weights = uniform(log_probs.shape[1])
     shares, total = posteriors(log_probs, weights)
     totals = [total]
@@ -71,7 +72,7 @@ def row_log_sums(joint: Floats) -> Floats:
 
 
 def log_weights(weights: Floats) -> Floats:
-    """log λ, NEVER for 0."""
+    """Natural log λ, NEVER for 0; of any shape."""
     return np.log(weights, where=weights > 0, out=np.full_like(weights, NEVER))
 
 
@@ -88,7 +89,8 @@ def learn_by_bucket(log_probs: Floats, buckets: Ints, count: int) -> Floats:
 
 def bucket_edges(evidence: Ints, least: int) -> list[int]:
     """Boundaries of buckets of contexts by evidence: values of `evidence` (N,) at which a new bucket begins,
-    so that each bucket has at least `least` words ("walls of bricks", Jelinek and Mercer 1980)."""
+    so that each bucket has at least `least` words ("walls of bricks", Jelinek and Mercer 1980). Empty if
+    there is only one bucket."""
     values, counts = np.unique(evidence, return_counts=True)
     starts: list[int] = []
     inside = 0
@@ -103,7 +105,7 @@ def bucket_edges(evidence: Ints, least: int) -> list[int]:
 
 
 def bucket_indices(evidence: Ints, edges: list[int]) -> NDArray[np.int64]:
-    """The bucket of each context, from 0: (N,) -> (N,)"""
+    """The bucket of each context, from 0: (N,) -> (N,). `edges`: see `bucket_edges`."""
     return np.searchsorted(np.array(edges, np.int64), evidence, side="right").astype(np.int64)
 
 
@@ -115,7 +117,8 @@ CONTEXT_STEP = 64  # evidence of a context of n words begins at n * CONTEXT_STEP
 
 
 class Histories:
-    """Counts of contexts of up to `words` words; sentences begin with <s>."""
+    """Counts of contexts of up to `words` words, by their words joined with blanks; sentences begin with
+    <s>."""
 
     def __init__(self, words: int, counts: dict[str, int]) -> None:
         self.words, self.counts = words, counts
@@ -130,13 +133,13 @@ class Histories:
         return cls(words, counts)
 
     def evidence(self, text: Sequence[str]) -> Ints:
-        """Evidence for the context of each word and of the end of the text: (words + 1,). It grows with the
-        length of the longest counted context, then with log2 of its count."""
+        """Evidence for the contexts of the T words of a sentence and of its end: (T + 1,). It grows with the
+        length of the longest counted context, then with log2 of its count; see `context_evidence`."""
         return np.array([self.context_evidence(context) for context in contexts(text, self.words)], np.int64)
 
     def context_evidence(self, context: Sequence[str]) -> int:
-        """Evidence for one context: the length of its longest counted suffix, and log2 of the count of this
-        suffix."""
+        """Evidence for one context: CONTEXT_STEP for each word of its longest counted suffix, and one for
+        each binary digit of the count of this suffix; 0 if none was counted."""
         for at in range(len(context)):
             count = self.counts.get(" ".join(context[at:]))
             if count:
@@ -144,7 +147,7 @@ class Histories:
         return 0
 
     def save(self, path: str | Path) -> None:
-        """Write a line `count<TAB>words` for each context, in sorted order."""
+        """Write a line `count<TAB>words` for each context, in sorted order. UserError if that fails."""
         lines = (f"{count}\t{context}" for context, count in sorted(self.counts.items()))
         files.write_text(path, [f"{HISTORIES_HEADER} words={self.words}", *lines])
 

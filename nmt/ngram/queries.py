@@ -51,8 +51,9 @@ def score(
     table: Ints, nodes: Numbers, log10: Floats, backoff: Floats, V: int, order: int, text: Ints, first: Ints,
     scores: Floats,
 ) -> None:  # fmt: skip
-    """Natural log p of each word given the previous ones of its sentence, into `scores` (N,). `text` (N,),
-    `first` (N,): as in NgramModel.flat_scores."""
+    """Natural log p of each word given the previous ones of its sentence, into `scores` (N,). `table`,
+    `nodes`: see `insert`; `log10`, `backoff`: log10 p and back-off weights by number of the n-gram; `text`
+    (N,), `first` (N,): as in NgramModel.flat_scores."""
     mask = len(table) - 1
     ending = np.full(order, -1, np.int64)  # the n-gram of each length that ends at this word; -1 for none
     for i in range(len(text)):
@@ -83,8 +84,9 @@ class CompiledModel:
     def __init__(
         self, functions: CompiledFunctions, V: int, keys: Sequence[Ints], log10: Floats, backoff: Floats
     ) -> None:
-        """`keys`: those of `NgramOrder` for each order, in which parents are numbered within their own order.
-        `log10`, `backoff`: log10 p and back-off weights of the n-grams of all orders, concatenated."""
+        """`functions`: the result of `compiled`. `keys`: those of `NgramOrder` for each order, in which
+        parents are numbered within their own order. `log10`, `backoff`: log10 p and back-off weights of the
+        n-grams of all orders, concatenated."""
         insert_keys, self.score = functions
         size = 1 << (2 * len(log10)).bit_length()
         table, nodes = np.full(size, -1, np.int64), np.zeros(size, np.int32)

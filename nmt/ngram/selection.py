@@ -48,8 +48,8 @@ class Side:
 
 
 def learn(inside: str, general: str, config: SelectionConfig) -> Side:
-    """Estimate the two models of a language on the in-domain text `inside` and on a sample of the general
-    text. DataError for text without frequent words, or with too little text for the models."""
+    """Estimate the two models of a language on the in-domain text `inside`, a file, and on a sample of the
+    file `general`. DataError for bad or empty text, and for in-domain text without frequent words."""
     return estimate(inside, general_sample(inside, general, config), config)
 
 
@@ -60,8 +60,7 @@ def general_sample(inside: str, general: str, config: SelectionConfig) -> list[s
 
 
 def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Side:
-    """Estimate the two models on an in-domain text and on lines of general text. DataError for text without
-    frequent words."""
+    """Estimate the two models on the file `inside` and on lines of general text. Errors as from `learn`."""
     counts = Counter(word for line in files.read_lines(inside) for word in files.split_words(line))
     vocabulary = frozenset(word for word, count in counts.items() if count >= config.min_count)
     if not vocabulary:
@@ -94,8 +93,8 @@ def sample(path: str, words: int, seed: int) -> list[str]:
 def scores(
     sides: Sequence[Side], paths: Sequence[str], progress: Callable[[int], None] = lambda count: None
 ) -> Floats:
-    """Cross-entropy difference of each line of the general text, summed over both sides of parallel text:
-    (n,). Takes 8 bytes per line."""
+    """Cross-entropy difference of each line of the general text `paths`, summed over both sides of parallel
+    text: (n,). `progress` is called with the number of lines of each block."""
     differences_by_block = []
     for block in blocks(files.parallel(*paths)):
         differences_by_block.append(differences(sides, block))
@@ -169,7 +168,7 @@ def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionC
 
 def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
     """Write the selected lines of each side, in the order of the text; each file is written completely or not
-    at all."""
+    at all. `order`: line indices, in any order. UserError if a file cannot be written."""
     selected = np.zeros(int(order.max(initial=-1)) + 1, bool)
     selected[order] = True
     with ExitStack() as stack:

@@ -154,7 +154,8 @@ class Trie(NamedTuple):
 
 
 def read_numbers(records: Words64, bits: Ints, size: int) -> Ints:
-    """The unsigned numbers of `size` bits at the bit positions `bits` of the records: (K,) -> (K,)"""
+    """The unsigned numbers of `size` bits at the bit positions `bits` of the records, which end with an
+    unused word: (K,) -> (K,)"""
     if not size:
         return np.zeros(len(bits), np.int64)
     word, shift = bits >> 6, bits & 63

@@ -130,11 +130,11 @@ def child(model: NgramModel, first: Ints, shorter: Ints, context: Ints, word: In
 
 
 def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Floats, Ints]:
-    """Choose a book of values, (B,), and the index of its entry for each of `values`, (M,). With `bits` 0, or
-    where the different values are few enough, the book has all of them. Else 2^bits entries stand for all:
-    they begin as means of equally many values each (Federico and Bertoldi 2006), and are moved to lower the
-    squared error (Lloyd 1982). 0 and values that stand for p = 0 stay exact. `storage`: of the indices.
-    OSError if the disk is full."""
+    """Choose a book of values, (B,), increasing, and the index of its entry for each of `values`, (M,). With
+    `bits` 0, or where the different values are few enough, the book has all of them. Else at most 2^bits
+    entries stand for all: they begin as means of equally many values each (Federico and Bertoldi 2006), and
+    are moved to lower the squared error (Lloyd 1982). 0 and values that stand for p = 0 stay exact, as far as
+    half of the entries suffice. `storage`: of the indices. OSError if the disk is full."""
     distinct, counts = count_values(values)
     codes = storage.empty(len(values), np.int64)
     if not bits or len(distinct) <= 1 << bits:
@@ -181,8 +181,9 @@ class TrieBuilder:
     together."""
 
     def __init__(self, model: NgramModel, bits: int, storage: ArrayStorage) -> None:
-        """`model`: its words in the order of their hashes. `bits` of log10 p and back-offs of two words and
-        more; 0: exact. Unigrams are always exact. `storage`: of the arrays. OSError if the disk is full."""
+        """`model`: its words in the order of their hashes, see `by_hash`. `bits`: size of the quantized log10
+        p and back-offs of n-grams of two words and more; 0: exact. Unigrams are always exact. `storage`: of
+        the arrays. OSError if the disk is full."""
         self.model, self.storage, self.links = model, storage, find_links(model, storage)
         self.codes: list[dict[int, Ints]] = []
         self.layout = np.zeros((model.order, COLUMNS), np.int64)
@@ -266,8 +267,8 @@ class TrieBuilder:
 
 
 def compile_model(model: NgramModel, bits: int = 0, storage: ArrayStorage = MEMORY) -> TrieModel:
-    """Build the trie of a model. `bits`: size of quantized values; 0: exact; `storage`: of the arrays.
-    OSError if the disk is full."""
+    """Build the trie of a model. `bits`, `storage`: see TrieBuilder. OSError if the disk is full; ValueError
+    if the model lacks <unk>, <s> or </s>."""
     renumbered = by_hash(model, storage)
     builder = TrieBuilder(renumbered, bits, storage)
     return TrieModel.of(renumbered.words, builder.trie(), builder.upper_bounds())

@@ -125,7 +125,7 @@ def identity_file(path: str | Path) -> Path:
 
 
 def load_trie(folder: str | Path, verify: bool = False) -> TrieModel:
-    """Map the model of a folder. Checksums and indices are verified once on a machine, or with `verify`.
+    """Map the model of a folder. Checksums and indices are verified once on a machine, with `verify` always.
     DataError for a folder that is damaged, or has something else."""
     return mapped.load_record(folder, TrieModel, "nmt-ngram compile", stamp_of(folder), verify)
 

@@ -28,7 +28,7 @@ class HashedWords(NamedTuple):
 
     @classmethod
     def of(cls, words: Iterable[str]) -> "HashedWords":
-        """The pool of words in the order of their hashes."""
+        """Make the pool of `words`, which must be in the order of their hashes."""
         encoded = [word.encode() for word in words]
         hashes = np.array([int.from_bytes(digest64(word), "big") for word in encoded], np.uint64)
         starts = np.concatenate([[0], np.cumsum([len(word) for word in encoded], dtype=np.int64)])

@@ -131,6 +131,12 @@ def test_order_is_that_of_whole_lines(tmp_path: Path, caplog: pytest.LogCaptureF
     ] == [caplog.records[0].getMessage()]
 
 
+@pytest.mark.parametrize(("scores", "message"), [(b"1 1", "has 2 scores"), (b"1 1 x 1", "score 'x' of")])
+def test_p_of_a_target_that_is_missing_or_no_number(scores: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        phrase_table.direct(phrase_table.parse(b"a ||| b ||| " + scores, "t:1"))
+
+
 def test_directories_and_empty_files(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "pt.minphr"):
         with pytest.raises(DataError, match="a binary table, or a directory; give the text table"):
