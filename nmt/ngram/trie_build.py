@@ -213,8 +213,8 @@ class TrieBuilder:
         self.books = np.concatenate(books)
         self.words = base // 64 + 1  # of 64 bits; the last is padding, so that every field may be read as two
 
-    def blocks(self) -> Iterator[Words64]:
-        """The records of all lengths."""
+    def record_blocks(self) -> Iterator[Words64]:
+        """Yield the records of all lengths, in words of 64 bits, and at the end an unused word."""
         for n, level in enumerate(self.model.levels):
             rows = len(level.keys) + (n + 1 < self.model.order)
             for start in range(0, rows, BLOCK):
@@ -245,13 +245,13 @@ class TrieBuilder:
     def trie(self) -> Trie:
         """The arrays of the trie. OSError if the disk is full."""
         records, end = self.storage.empty(self.words, np.uint64), 0
-        for block in self.blocks():
+        for block in self.record_blocks():
             records[end : end + len(block)] = block
             end += len(block)
         return Trie(records, self.books, self.layout)
 
     def upper_bounds(self) -> Floats:
-        """The largest natural log p of each word in any context, as the trie has them: (V,)"""
+        """An upper bound of the natural log p of each word in any context, as the trie has it: (V,)"""
         most = np.full(len(self.model.words), -np.inf)
         highest_weight = 0.0
         for n, (level, codes) in enumerate(zip(self.model.levels, self.codes, strict=True)):
