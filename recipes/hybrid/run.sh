@@ -49,7 +49,7 @@ case $data in
         [ -s "$out/corpus/test.fr" ] || python recipes/quickstart/corpus.py "$out/corpus"
         data=$out/data
         mkdir -p "$data"
-        for l in en fr; do # takes minutes, and leaves unknown words
+        for l in en fr; do # small: takes minutes, and test has unknown words
             head -n $pairs "$out/corpus/train.$l" > "$data/train.$l"
             head -n $tuned "$out/corpus/dev.$l" > "$data/dev.$l"
             head -n $tested "$out/corpus/test.$l" > "$data/test.$l"

@@ -49,8 +49,8 @@ def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
         print(f"{name}\t{scores[0]:.2f}\t{scores[1]:.2f}\t{'by dev' if name == chosen else ''}")
     for listed, searched in PAIRS:
         if {listed, searched} <= set(names):
-            chances = p_values(rows, listed, searched, test_lines)
-            print(f"# {searched} against {listed} on test, p of each seed: {' '.join(chances)}")
+            values = p_values(rows, listed, searched, test_lines)
+            print(f"# {searched} against {listed} on test, p of each seed: {' '.join(values)}")
 
 
 def p_values(rows: Path, first: str, second: str, references: list[list[str]]) -> list[str]:

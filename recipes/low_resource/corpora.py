@@ -24,7 +24,8 @@ GRAMMAR = Path(__file__).parents[1] / "quickstart" / "corpus.py"
 
 
 def main(data: str, out: Path, sizes: Sequence[int]) -> None:
-    """Write the texts. `data`: name or folder of the corpus; `out`: folder to write to."""
+    """Write the texts. `data`: name or folder of the corpus; `out`: folder to write to. UserError for texts
+    that cannot be read or written."""
     parts = text_paths(data, out)
     pairs = list(files.parallel(*parts["train"]))
     random.Random(SEED).shuffle(pairs)

@@ -39,12 +39,12 @@ def main(out: Path, reference: str, name: str) -> None:
     rows, signature = [], ""
     for size in sorted(scores):
         part, gain = compare(scores[size])
-        chances = []
+        p_values = []
         for seed in sorted(scores[size]["hybrid"]):
-            p, signature = chance(lines[size, part, seed], lines[size, "hybrid", seed], references)
-            chances.append(p)
+            p, signature = p_value(lines[size, part, seed], lines[size, "hybrid", seed], references)
+            p_values.append(p)
         means = [mean(scores[size][system]) if scores[size][system] else None for system in SYSTEMS]
-        rows.append([size, len(scores[size]["hybrid"]), *means, part, gain, " ".join(chances)])
+        rows.append([size, len(scores[size]["hybrid"]), *means, part, gain, " ".join(p_values)])
     columns = {
         "pairs": "",
         "seeds": "",
@@ -70,14 +70,14 @@ def mean(by_seed: Mapping[int, float]) -> float:
 
 def compare(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
     """The name of the part with the higher mean BLEU, and the hybrid's gain over it. `scores`: system -> seed
-    -> BLEU."""
+    -> BLEU, of the hybrid and of one part or both."""
     part = max((name for name in PARTS if scores.get(name)), key=lambda name: mean(scores[name]))
     return part, mean(scores["hybrid"]) - mean(scores[part])
 
 
-def chance(part: list[str], hybrid: list[str], references: list[list[str]]) -> tuple[str, str]:
+def p_value(part: list[str], hybrid: list[str], references: list[list[str]]) -> tuple[str, str]:
     """The p value of the difference in BLEU between two outputs, as text, or - if they are identical; and the
-    signature."""
+    signature of BLEU."""
     if part == hybrid:
         return "-", corpus_bleu(hybrid, references).signature
     results, signatures = paired_bootstrap(["part", "hybrid"], [part, hybrid], references)
@@ -89,7 +89,7 @@ def draw(scores: Scores, name: str, out: Path) -> None:
     it as PNG and SVG. `name`: of the corpus, for the axis."""
     figure, axes = plots.pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for color, system in zip(plots.CYCLE, SYSTEMS, strict=False):
-        by_size = {size: list(by[system].values()) for size, by in sorted(scores.items()) if by[system]}
+        by_size = {size: list(each[system].values()) for size, each in sorted(scores.items()) if each[system]}
         means = [sum(values) / len(values) for values in by_size.values()]
         spans = [
             [middle - min(values) for middle, values in zip(means, by_size.values(), strict=True)],

@@ -12,7 +12,7 @@ mkdir -p $out
 
 nmt-train recipes/multi30k/train.yaml "$@"
 
-# BLEU is measured on lower-cased, tokenized text, as the run sees it.
+# BLEU is measured on lower-cased, tokenized text, as the model reads it.
 for part in val test_2016_flickr; do
     nmt-tokenize -l en --lower < "$data/$part.en" > $out/$part.en
     nmt-tokenize -l fr --lower < "$data/$part.fr" > $out/$part.ref.fr

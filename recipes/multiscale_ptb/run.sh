@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Characters: the plain LSTM against the multi-scale LSTM with a learned dictionary, at equal parameters (chapter 8; tables 8.1 and 8.2, figure 8.4).
 # usage: run.sh [ptb|generated [section.key=value ...]]
-#   ptb        Penn Treebank, $NMT_DATA/ptb (default where it lies)
-#   generated  the quickstart's grammar, needs no data of yours
+#   ptb        Penn Treebank, $NMT_DATA/ptb (default)
+#   generated  the corpus of the quickstart's grammar
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
@@ -12,7 +12,7 @@ out=runs/multiscale_$corpus
 mkdir -p "$out"
 case $corpus in
 ptb)
-    [ -d "${NMT_DATA:-}/ptb" ] || { echo "set NMT_DATA to the folder that holds ptb/, or take: run.sh generated" >&2; exit 2; }
+    [ -d "${NMT_DATA:-}/ptb" ] || { echo "set NMT_DATA to the folder that holds ptb/, or use: run.sh generated" >&2; exit 2; }
     train=$NMT_DATA/ptb/ptb.char.train.txt.gz dev=$NMT_DATA/ptb/ptb.char.valid.txt.gz test=$NMT_DATA/ptb/ptb.char.test.txt.gz
     ;;
 generated)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Cho et al. 2014a; van Merriënboer 2018, table 4.1: a phrase-based system, with the RNN's phrase scores, with a CSLM inside the search,
-# with a word penalty. Every row is tuned by decoding, then its weights are found again by three seeds on all its n-best lists.
+# with a word penalty. Every row is tuned by decoding, then again with three seeds on all its n-best lists.
 # usage: run.sh [--engine embedded|moses] [--data DIR|generated] [--networks DIR] [--out DIR] [--controls] [--rows "ROW ..."] [--workers N]
 #   --data      folder with train, dev and test .en and .fr, tokenized and escaped; or `generated`: the corpus of the quickstart's grammar (default)
 #   --networks  run directories of networks.sh: short-translation, cslm ...; without it they are trained
@@ -35,7 +35,7 @@ if [ "$data" = generated ]; then
     minutes=0 short=400 tuning=(--stack 50 --iterations 6 --restarts 10)
     data=$out/corpus
     [ -s "$data/test.fr" ] || python recipes/quickstart/corpus.py "$data"
-    if [ ! -s "$data/small/test.fr" ]; then # 4,000 pairs to train on, 300 to tune on, 500 to test on; takes minutes, and leaves unknown words
+    if [ ! -s "$data/small/test.fr" ]; then # 4,000 pairs to train on, 300 to tune on, 500 to test on: takes minutes, and test has unknown words
         mkdir -p "$data/small"
         for l in en fr; do
             head -n 4000 "$data/train.$l" > "$data/small/train.$l"

@@ -22,23 +22,23 @@ def main(folder: Path, reference: str, names: list[str]) -> None:
     }
     seeds = [f"seed {seed}" for seed in SEEDS]
     print("\t".join(["row", *seeds, "mean", "gain", *(f"p of {seed}" for seed in seeds)]))
-    first = 0.0
+    baseline = 0.0
     notes: list[str] = []
     for name in names:
-        scores, chances = [], []
+        scores, p_values = [], []
         for seed in SEEDS:
             ours, base = outputs[name, seed], outputs[names[0], seed]
             if ours == base:
                 scores.append(corpus_bleu(ours, references, "none").score)
-                chances.append("")
+                p_values.append("")
                 continue
             rows, notes = paired_bootstrap(["baseline", "row"], [base, ours], references, "none")
             scores.append(rows[1].bleu)
-            chances.append(f"{rows[1].p:.3f}")
+            p_values.append(f"{rows[1].p:.3f}")
         mean = sum(scores) / len(scores)
-        first = first or mean
-        columns = [*(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - first:+.2f}"]
-        print("\t".join([name, *columns, *chances]))
+        baseline = baseline or mean
+        columns = [*(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - baseline:+.2f}"]
+        print("\t".join([name, *columns, *p_values]))
     print(f"# BLEU on {reference}; p against {names[0]} with the same seed; {notes[0] if notes else ''}")
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Both systems' lists together, under all features: the phrase-based system's 100 best and an attention model's own ten, each entry scored by
-# the attention model and the language models; weights found on dev, chosen between two tuners on dev, one look at test.
+# the attention model and the language models. Weights are tuned on dev by two methods; dev decides between them.
 # usage: union.sh OUT ROW ATTENTION_RUN NETWORKS DATA [WORKERS]      (after run.sh; ROW e.g. cslm-rnn)
 set -euo pipefail
 cd "$(dirname "$0")/../.."

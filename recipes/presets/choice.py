@@ -142,7 +142,7 @@ class Setup:
 
 @dataclass(frozen=True)
 class Training:
-    """Training of a setup for a number of minutes from a seed."""
+    """A training run: a setup, the minutes that it may take, and its seed."""
 
     setup: Setup
     minutes: float
@@ -150,19 +150,19 @@ class Training:
 
     @property
     def updates(self) -> int:
-        """The number of updates that take so many minutes."""
+        """The number of updates that fit into `minutes` at the speed in RATES; at least 2."""
         return max(2, round(60 * self.minutes * RATES[self.setup.preset] / self.setup.units))
 
     @property
-    def cell(self) -> tuple[str, ...]:
-        """The columns of the table that do not depend on the seed: direction, pairs, minutes, preset."""
+    def row_key(self) -> tuple[str, ...]:
+        """The first columns of the training's row in the table: direction, pairs, minutes, preset."""
         text = self.setup.text
         return text.direction, f"{text.pairs}", f"{self.minutes:g}", self.setup.preset
 
     @property
     def run(self) -> Path:
         """The run directory."""
-        name = ".".join((*self.cell, f"seed-{self.seed}")).replace(":", "-")
+        name = ".".join((*self.row_key, f"seed-{self.seed}")).replace(":", "-")
         return self.setup.text.out / "trainings" / name
 
     def outputs(self) -> list[Path]:
@@ -197,7 +197,8 @@ class Training:
         return all(path.exists() for path in self.outputs())
 
     def do(self) -> None:
-        """Train and translate, unless the translations exist; then remove the weights."""
+        """Train and translate, unless the translations exist; then remove the weights. CalledProcessError if
+        a command fails."""
         mean = Path(f"{self.run}-mean")
         if not self.is_finished():
             train, average, *translations = self.commands()
@@ -210,7 +211,7 @@ class Training:
             shutil.rmtree(path, ignore_errors=True)
 
     def scores(self) -> list[BleuScore]:
-        """BLEU of both outputs."""
+        """BLEU of both outputs, which must exist."""
         tokenizer = tokenizer_for(self.setup.text.languages[1])
         references = References(list(files.read_lines(self.setup.text.files("dev")[1])), tokenizer)
         return [references.bleu(list(files.read_lines(path))) for path in self.outputs()]
@@ -267,23 +268,24 @@ def size_and_minutes(given: str) -> tuple[int, float]:
 
 
 def call(command: Sequence[str]) -> None:
-    """Run one of our commands on one core; its output goes to stderr."""
+    """Run one of our commands on one core; its output goes to stderr. CalledProcessError if it fails."""
     subprocess.run(command, check=True, stdout=sys.stderr, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 def table(trainings: Iterable[Training]) -> list[str]:
-    """The lines of the table: mean and range over the finished seeds, and below them the signatures."""
-    cells: dict[tuple[str, ...], list[list[BleuScore]]] = {}
+    """The lines of the table: mean and range of BLEU over the finished seeds, and below them the signatures
+    of BLEU."""
+    scores_by_row: dict[tuple[str, ...], list[list[BleuScore]]] = {}
     updates: dict[tuple[str, ...], int] = {}
     for training in trainings:
         if training.is_finished():
-            cells.setdefault(training.cell, []).append(training.scores())
-            updates[training.cell] = training.updates
+            scores_by_row.setdefault(training.row_key, []).append(training.scores())
+            updates[training.row_key] = training.updates
     rows = ["\t".join(COLUMNS)]
-    for cell, seeds in cells.items():
+    for key, seeds in scores_by_row.items():
         columns = [column for scores in zip(*seeds, strict=True) for column in mean_and_range(scores)]
-        rows.append("\t".join((*cell, f"{updates[cell]}", f"{len(seeds)}", *columns)))
-    signatures = {score.signature for seeds in cells.values() for scores in seeds for score in scores}
+        rows.append("\t".join((*key, f"{updates[key]}", f"{len(seeds)}", *columns)))
+    signatures = {score.signature for seeds in scores_by_row.values() for scores in seeds for score in scores}
     return rows + [f"# {signature}" for signature in sorted(signatures)]
 
 
@@ -295,7 +297,7 @@ def mean_and_range(scores: Sequence[BleuScore]) -> tuple[str, str]:
 
 def speeds(setups: Sequence[Setup]) -> Iterator[str]:
     """Yield a line for each measurement: name of the setup, and target units per CPU second. Each setup is
-    measured ROUNDS times, in turn."""
+    measured ROUNDS times, in turn. Sets torch to one thread of the CPU."""
     set_up_device("cpu", 1, "auto")
     jobs = [(setup, make_job(setup.config, setup.sample(), "cpu")) for setup in setups]
     for setup, job in jobs * ROUNDS:

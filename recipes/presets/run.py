@@ -9,7 +9,7 @@ one, and of the mean of the last five.
 Each training takes one core. The script can be stopped and started again; finished trainings are not
 repeated. A direction is CORPUS:SOURCE-TARGET, CORPUS as in recipes/low_resource (multi30k and tatoeba of
 $NMT_DATA; generated: our grammar). All trainings have --epochs epochs of --size pairs, so that schedules can
-be compared; test sets are not looked at.
+be compared. Test sets are not used.
 """
 
 import argparse
@@ -50,7 +50,7 @@ class Training:
         """The files of the texts, by the configuration keys that name them. `size`: number of training
         pairs."""
         corpus, languages = self.direction.split(":")
-        size = size_of(corpus, size)
+        size = corpus_size(corpus, size)
         sides = dict(zip(("source", "target"), languages.split("-"), strict=True))
         return {
             f"data.{part}_{side}": self.out / corpus / f"{name}.{language}"
@@ -96,7 +96,7 @@ def main() -> int:
             print(*(shlex.join(command) for command in training.commands(args)), sep="\n")
         return 0
     for corpus in dict.fromkeys(direction.split(":")[0] for direction in args.directions):
-        write_texts(corpus, args.out / corpus, size_of(corpus, args.size))
+        write_texts(corpus, args.out / corpus, corpus_size(corpus, args.size))
     with ThreadPoolExecutor(args.workers) as pool:
         rows = list(pool.map(lambda training: measure(training, args), trainings))
     table = ["\t".join(COLUMNS), *("\t".join(row) for row in sorted(rows))]
@@ -132,7 +132,7 @@ def read_variants(path: Path) -> dict[str, tuple[str, ...]]:
     return {line[0]: tuple(line[1:]) for line in lines if line and line[0] != "#"}
 
 
-def size_of(corpus: str, size: int) -> int:
+def corpus_size(corpus: str, size: int) -> int:
     """Number of training pairs: `size`, or all if the corpus has fewer."""
     return min(size, MOST.get(corpus, size))
 
@@ -146,7 +146,8 @@ def write_texts(corpus: str, folder: Path, size: int) -> None:
 
 
 def measure(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
-    """Train, score, and return a row of the table. The row of a finished run is read from its file."""
+    """Train, score, and return a row of the table. The row of a finished run is read from its file.
+    CalledProcessError if a command fails."""
     row_path = Path(f"{training.run}.row")
     if not row_path.exists():
         train, average, translate = training.commands(args)
@@ -161,7 +162,7 @@ def measure(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def call(command: Sequence[str]) -> None:
-    """Run one of our commands on one core."""
+    """Run one of our commands on one core. CalledProcessError if it fails."""
     subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 

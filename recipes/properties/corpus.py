@@ -5,9 +5,9 @@ lines.
 
 multi30k and tatoeba are read from $NMT_DATA; `generated` is the corpus of the quickstart's grammar. With
 --long, 1 to 4 consecutive lines become one, in train, dev and test; train is joined twice, at different
-lines, to make up for having fewer of them. Lines with fewer than 5 or more than 60 words on either side are
-left out. --smt names another system's output for the test lines, which is joined in the same way and written
-as test.smt.
+lines, to make up for having fewer of them. Joined lines with fewer than 5 or more than 60 words on either
+side are left out. --smt names another system's output for the test lines, which is joined in the same way
+and written as test.smt.
 """
 
 import argparse
@@ -45,7 +45,8 @@ def plain(line: str) -> str:
 
 
 def multi30k(part: str) -> Iterator[Row]:
-    """Tokenized, lower-cased pairs of Multi30k. `part`: train, dev or test."""
+    """Tokenized, lower-cased pairs of Multi30k. `part`: train, dev or test. UserError as from `data`,
+    DataError for a missing file."""
     name = {"train": "train", "dev": "val", "test": "test_2016_flickr"}[part]
     folder = data() / "multi30k" / "tok"
     return (
@@ -61,7 +62,7 @@ def tokenize_pairs(pairs: Iterator[tuple[str, ...]]) -> Iterator[Row]:
 
 
 def tatoeba(part: str) -> Iterator[Row]:
-    """Tokenized, lower-cased pairs of Tatoeba. `part`: train, dev or test."""
+    """Tokenized, lower-cased pairs of Tatoeba. Argument and errors as for `multi30k`."""
     end = ".gz" if part == "train" else ""
     folder = data() / "tatoeba-enfr"
     return tokenize_pairs(files.parallel(folder / f"{part}.en{end}", folder / f"{part}.fr{end}"))

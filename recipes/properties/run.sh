@@ -2,9 +2,9 @@
 # The second paper's experiment: BLEU of fixed-vector models and of attention by length and by unknown words (Table 6.1, Figs. 6.4).
 # usage: run.sh [CORPUS [VARIANT [WORDS [SMT [section.key=value ...]]]]]     (overrides of train.yaml, for all three models)
 #   CORPUS  multi30k (default) | tatoeba | generated       the first two are read from $NMT_DATA
-#   VARIANT long (default): 1 to 4 neighbouring lines joined | short: as they are
+#   VARIANT long (default): 1 to 4 consecutive lines joined | short: as they are
 #   WORDS   1500 (default) | 3000 ...: short-list of each side
-#   SMT     output of an SMT system for the test lines, tokenized; with multi30k the real Moses output is taken where it lies
+#   SMT     output of an SMT system for the test lines, tokenized; default for multi30k: that of Moses in $NMT_DATA, if it exists
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"

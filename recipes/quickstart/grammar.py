@@ -129,7 +129,7 @@ class Writer:
             owner = self.noun("person,place", 1)
             mark = self.number()
             source = [*source, ("of", mark), *owner.source]
-            target = [*target, *contract("de", owner.target, mark)]
+            target = [*target, *contract(owner.target, mark)]
         return Noun(source, target, 3 if many else 1, definite=True)
 
     def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
@@ -268,7 +268,7 @@ class Writer:
         mark = source[0][1]
         words = french.split()
         if words[-1] == "de":
-            target = [(word, mark) for word in words[:-1]] + contract("de", noun.target, mark)
+            target = [(word, mark) for word in words[:-1]] + contract(noun.target, mark)
         else:
             target = [(word, mark) for word in words] + noun.target
         return Pair(pair.source + source + noun.source, pair.target + target)
@@ -311,19 +311,16 @@ class Writer:
                 return Pair([*pair.source, (".", mark)], [*pair.target, (".", mark)])
 
 
-def contract(word: str, target: Tokens, mark: int) -> Tokens:
-    """Put a preposition before `target`, contracted or elided where French does so: de + le = du, de + les =
-    des, de + un = d'un. `mark`: the mark of the preposition."""
+def contract(target: Tokens, mark: int) -> Tokens:
+    """Put the preposition de before `target`, contracted or elided where French does so: de + le = du, de +
+    les = des, de + des = de or d', de + un = d'un. `mark`: the mark of the preposition; du and des have that
+    of the article."""
     first, first_mark = target[0]
     if first in ("le", "les"):
         return [({"le": "du", "les": "des"}[first], first_mark), *target[1:]]
     if first == "des":
-        return (
-            [("de", mark), *target[1:]]
-            if not starts_with_vowel(target[1][0])
-            else [("d'", mark), *target[1:]]
-        )
-    return [("d'" if starts_with_vowel(first) else word, mark), *target]
+        target = target[1:]
+    return [("d'" if starts_with_vowel(target[0][0]) else "de", mark), *target]
 
 
 def elide(word: str, target: Tokens, mark: int) -> Tokens:

@@ -64,7 +64,7 @@ shirt shirts chemise chemises f surface
 door doors porte portes f surface
 """.strip().split("\n")
 ]
-# English, French m sg, f sg, m pl, f pl, before or after the noun; `*` is the form of m sg before a vowel
+# English, French m sg, f sg, m pl, f pl, before or after the noun, form of m sg before a vowel (`-` if after)
 ADJECTIVES = [
     row.split()
     for row in """
@@ -119,6 +119,7 @@ run runs ran dirige dirige dirigeons dirigent dirigé place
 know knows knew connais connaît connaissons connaissent connu person,place
 """.strip().split("\n")
 ]
+# The forms of a verb as in VERBS, for those without an object, and those with a clause as their object.
 INTRANSITIVE = [
     row.split()
     for row in """

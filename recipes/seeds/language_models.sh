@@ -4,7 +4,7 @@
 # usage: language_models.sh [--quick] [characters] [list] [mix]      (default: all three)
 #   characters   word and characters, 8 epochs each: two trainings of up to 90 minutes on 2 cores
 #   list         kn5, ngrams, rnn, lstm: three trainings of up to 90 minutes
-#   mix          the models that are there as one: weights by EM on the development text
+#   mix          interpolates the trained models, with weights by EM on the development text
 #   --quick      a dry run of minutes: generated text, small models, 40 updates
 # The Penn Treebank is read from $NMT_DATA/ptb; without it, text is generated, whose figures cannot be compared with those of the
 # documents.
@@ -98,7 +98,7 @@ for part in "${parts[@]}"; do
         for name in kn5.arpa.gz ngrams rnn lstm word characters; do
             if [ -e $out/$name ]; then models+=($out/$name); fi
         done
-        [ ${#models[@]} -gt 1 ] || { echo "mix: nothing to mix yet in $out" >&2; exit 2; }
+        [ ${#models[@]} -gt 1 ] || { echo "mix: expected two models or more in $out; train them first" >&2; exit 2; }
         nmt-interpolate "${models[@]}" -i "$dev" -o $out/mix
         nmt-interpolate "${models[@]}" -i "$dev" --contexts "$train" -o $out/mix_by_context
         for name in mix mix_by_context; do measure $name $out/$name; done

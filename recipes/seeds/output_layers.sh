@@ -5,9 +5,9 @@
 #   LAYER     flat learned huffman random classes clusters nce
 #   --large   an LSTM over 30,000 words: the French sentences of Tatoeba and Multi30k
 #   --quick   a dry run of minutes: little generated text, 40 updates
-# UPDATES=N trains less, or more.
+# UPDATES=N: number of updates, instead of 8 epochs (--large: 3).
 # The Penn Treebank is read from $NMT_DATA/ptb (--large: tatoeba-enfr, multi30k), in at most 90 minutes of 2 cores a
-# training; without it, text of known entropy is generated: its perplexity is what no model can beat.
+# training; without it, text of known entropy is generated, whose perplexity is the best that a model can reach.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Units of variable computation on characters (Jernite 2018, section 2.5, table 2.11: VCRNN-1024 does what an Elman layer of 760
-# does, with 1.46 bits per character against 1.47): a model of 512 units that decides how many of them it computes,
-# then the plain cell with as many operations.
+# Units of variable computation on characters (Jernite 2018, section 2.5, table 2.11: VCRNN-1024 needs as many operations as an
+# Elman layer of 760, with 1.46 bits per character against 1.47): a model of 512 units that decides how many of them it
+# computes, then the plain cell with as many operations.
 # usage: variable_computation.sh [--quick] [elman] [gru] [section.key=value ...]      (default: elman)
 #   elman     vcrnn and rnn, 12 epochs each: about 90 minutes of 2 cores together, 20 of them to measure them
 #   gru       vcgru and gru, the same: twice as long

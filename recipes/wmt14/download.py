@@ -34,7 +34,7 @@ def main(listing: str, folder: Path, names: list[str]) -> None:
 
 
 def read_list(path: str) -> list[tuple[str, str]]:
-    """Name and address of each corpus. DataError for a line with too few columns."""
+    """Name and address of each corpus. DataError for a line with too few columns, or a missing list."""
     rows = []
     for number, line in enumerate(files.read_lines(path), 1):
         if line and not line.startswith("#"):

@@ -1,9 +1,10 @@
 """Write a generated parallel corpus of any size as the archives that WMT offers for download.
 
-    python recipes/wmt14/generate.py DIR --pairs 2000000 [--seed 1]
+    python recipes/wmt14/generate.py DIR --pairs 2000000 [--mono 1000000] [--seed 1]
 
-DIR/corpora.tsv lists the archives in the form of recipes/wmt14/corpora.tsv; unpack.py reads them. The first N
-pairs of a larger corpus are the corpus of N pairs, and the same seed gives the same bytes.
+DIR/corpora.tsv lists the archives in the form of recipes/wmt14/corpora.tsv; unpack.py reads them. --mono is
+the number of lines of monolingual text. The first N pairs of a larger corpus are the corpus of N pairs, and
+the same seed gives the same bytes.
 
 Clauses follow a grammar: noun phrases with articles, adjectives and modifiers, verbs with tense, negation,
 adverbs and particles, prepositional phrases. The second language differs as French does: adjectives and
@@ -60,8 +61,8 @@ class OpenClass(NamedTuple):
 
 
 class SideWords:
-    """The words of a side as text. The number 2 n is word n in a line, 2 n + 1 the same word with a capital,
-    at the start of a line."""
+    """The words of a side as text. In `text`, 2 n is the index of word n in a line, 2 n + 1 that of the same
+    word with a capital, at the start of a line; None: not spelled yet."""
 
     def __init__(self, closed: list[str], endings: Sequence[tuple[str, ...]], rhymes: list[str]) -> None:
         """`closed`: words of the closed classes; `endings`: of the forms of NOUN, ADJECTIVE, VERB and ADVERB;
@@ -76,7 +77,7 @@ class SideWords:
         self.text = np.empty(2 * first, object)
 
     def lines(self, numbers: Ids) -> str:
-        """The text of a sequence of words, in which line ends are words too: (n,) -> text"""
+        """The text of words, (n,), numbered as in `text`; line ends are words, too."""
         new = np.unique(numbers[self.text[numbers] == None])  # noqa: E711  (an array of objects)
         for number in new.tolist():
             self.text[number] = self.spell(*divmod(number, 2))
@@ -180,6 +181,8 @@ LEXICON = Lexicon(
 )
 
 # ---- chance ------------------------------------------------------------------------------------------------
+# The first number that is hashed distinguishes the uses of `mix` and `fixed`; its value has no meaning. The
+# same holds for what is added to a word or an index to make it a context, as in `verb + 100`.
 
 
 def mix(*columns: Ids | int) -> Hashes:
@@ -194,7 +197,8 @@ def mix(*columns: Ids | int) -> Hashes:
 
 
 def fixed(*columns: Ids | int) -> Floats:
-    """Numbers between 0 and 1 that depend only on rows of numbers, not on the seed: (n,) ... -> (n,)"""
+    """Numbers of 0 or more and below 1 that depend only on rows of numbers, not on the seed: (n,) ... ->
+    (n,)"""
     return (mix(*columns) >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
 
@@ -359,10 +363,11 @@ def subject_phrase(chance: Chance) -> tuple[Phrase, Ids, Bools]:
 
 def verb_phrase(chance: Chance, subject: Ids, many: Bools, pronoun: Bools) -> tuple[Phrase, Ids]:
     """A verb for each clause, with tense, negation, adverb and particle; also returns the rank of the verb.
-    `many`: whether the subject is plural; `pronoun`: whether the object is a pronoun, which is then part of
-    the phrase."""
+    `subject`: the number of its head, see `subject_phrase`; `many`: whether the subject is plural; `pronoun`:
+    whether the object is a pronoun, which is then part of the phrase."""
     of_source, of_target = LEXICON.source.classes, LEXICON.target.classes
-    verb, adverb = chance.neighbor(VERB, subject), chance.choice(SIZES[ADVERB])
+    verb = chance.neighbor(VERB, subject)
+    chance.choice(SIZES[ADVERB])  # not used: without this draw each seed would give another text than before
     adverb = chance.neighbor(ADVERB, verb)
     has_adverb, particle = chance.happens(0.15), chance.choice(len(PARTICLE))
     has_particle = fixed(50, verb, particle) < 0.3
@@ -412,7 +417,7 @@ def clauses(rng: np.random.Generator, first: Bools, last: Bools) -> tuple[Ids, I
         keep(prepositional_phrase(chance, context), chance.happens(share))
         for context, share in ((head, 0.35), (verb, 0.2))
     ]
-    conjunction = np.minimum(chance.choice(len(CONJUNCTION)), len(CONJUNCTION) - 1)
+    conjunction = chance.choice(len(CONJUNCTION))
     question, comma = chance.happens(0.03), chance.happens(0.4)
     moved = has_front & chance.happens(0.5)
 
@@ -498,7 +503,8 @@ class Corpus(NamedTuple):
 
     def write_parallel(self, archive: str, members: list[str], parts: Sequence[int], lines: int) -> None:
         """Write an archive of texts unless it exists: `lines` lines of both sides of each part, as the files
-        `members`. Those named .sgm are SGML."""
+        `members`, source and target of each part in turn. Those named .sgm are SGML. UserError if that
+        fails."""
         if (self.folder / archive).exists():
             return
         paths = [self.folder / f"{member}.part" for member in members]

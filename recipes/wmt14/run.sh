@@ -2,9 +2,9 @@
 # The papers' experiments at their own scale: corpora, tokenization, selection, networks on several devices, Table 4.1 with Moses, Table 6.1.
 # usage: run.sh [--out DIR] [--devices N] [--engine embedded|moses] [--memory GB] [--workers N] [--sample] [--generated PAIRS]
 #   --memory, --workers  of the extraction of phrases (default: 16 GB, 1 process)
-#   --sample  walk every step on a few thousand lines of our grammar's corpus, with tiny networks: minutes, no network, no GPU
-#   --generated PAIRS  the same on a generated corpus of any size, in WMT's archives (generate.py): the phrase-based part is as large as you like
-# Started again it goes on: every step leaves a file, and is not done twice. DIR/steps.tsv has the time and the memory of each. What it costs and what of it was never run: README.md.
+#   --sample  every step on a few thousand lines of the quickstart's corpus, with tiny networks: takes minutes, needs no internet and no GPU
+#   --generated PAIRS  the same on a generated corpus of any size, in archives like WMT's (generate.py)
+# The script can be stopped and started again; finished steps are not repeated. DIR/steps.tsv has the time and memory of most steps. README.md says what it costs, and what was never run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=recipes/wmt14 out=runs/wmt14 devices=1 engine=moses sample= generated= memory=16 workers=1
@@ -40,7 +40,7 @@ if [ -n "$generated" ]; then
     [ -s "$out/downloads/corpora.tsv" ] || timed generate python $here/generate.py "$out/downloads" --pairs "$generated"
     timed unpack python $here/unpack.py "$out/downloads/corpora.tsv" "$out/downloads" "$text"
 elif [ -n "$sample" ]; then
-    # The same files as unpack.py writes, out of our grammar: every step below takes them for the real ones.
+    # The files that unpack.py writes, from the quickstart's corpus.
     if [ ! -s "$text/test.fr" ]; then
         python recipes/quickstart/corpus.py "$out/grammar"
         for l in en fr; do
@@ -55,13 +55,13 @@ else
     timed unpack python $here/unpack.py $here/corpora.tsv "$out/downloads" "$text"
 fi
 
-say "2/7  tokenize (with Moses' escapes), drop what is not worth training on"
+say "2/7  tokenize (with Moses' escapes), clean"
 for name in parallel.en parallel.fr mono.fr dev.en dev.fr test.en test.fr; do
     [ -s "$text/$name.tok" ] || timed "tokenize $name" nmt-tokenize --language "${name##*.}" --escape -i "$text/$name" -o "$text/$name.tok"
 done
 [ -s "$text/clean.fr" ] || timed clean nmt-clean -s "$text/parallel.en.tok" -t "$text/parallel.fr.tok" --max-length 80 --output-source "$text/clean.en" --output-target "$text/clean.fr"
 
-say "3/7  select what is like the news: pairs by both sides (348 million words), language model text by one (418 million)"
+say "3/7  select text like the development set: pairs by both sides (348 million words), language model text by one (418 million)"
 data=$out/data
 mkdir -p "$data"
 for part in dev test; do for l in en fr; do cp -f "$text/$part.$l.tok" "$data/$part.$l"; done; done

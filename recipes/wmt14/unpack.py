@@ -24,7 +24,8 @@ SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 
 def main(listing: str, downloads: Path, out: Path) -> None:
     """Extract the texts of a list from the folder `downloads` into the folder `out`; existing files are not
-    written again. DataError for a missing archive or member."""
+    written again. DataError for a list that cannot be read, and for a missing archive or member; UserError
+    for a file that cannot be written."""
     out.mkdir(parents=True, exist_ok=True)
     parts: dict[str, list[tuple[Path, str]]] = {}
     for line in files.read_lines(listing):
