@@ -192,6 +192,7 @@ def test_ngram(tiny: Path, tmp_path: Path, command: Command, refused: Refused) -
     assert not (tmp_path / "nothing").exists()
 
 
+@pytest.mark.ci
 def test_lmplz_is_used_where_it_is_installed(
     tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:

@@ -87,6 +87,7 @@ def refusal(capsys: pytest.CaptureFixture[str]) -> str:
     return line
 
 
+@pytest.mark.ci
 def test_training_learns_and_a_dev_cost_is_its_measure(folder: Path) -> None:
     rows = (folder / "run" / "dev.tsv").read_text().split("\n")[1:-1]
     costs = [float(row.split("\t")[2]) for row in rows]
@@ -473,6 +474,7 @@ def exact(entry: nbest.Hypothesis) -> tuple[int, list[str], list[str], list[str]
     return entry.sentence, entry.words, list(entry.features), entry.rest
 
 
+@pytest.mark.ci
 def test_the_translator(command: Command) -> None:
     done = command(
         "nmt-translate", MODELS / "translator", "-q", "--matmul", "mkl", "-b", 10, "-i", MODELS / "source.en"

@@ -192,6 +192,7 @@ def test_a_changed_text_is_refused(copied: Path, name: str) -> None:
     assert content(copied) == before
 
 
+@pytest.mark.ci
 def test_a_resumed_run_measures_bleu_as_before(copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever tokenizers this machine has; asking for another one is refused."""
     run = copied / "run"

@@ -148,6 +148,7 @@ def test_alignments_and_unknown_words(
     )
 
 
+@pytest.mark.ci
 def test_a_shortlist_allows_its_words_alone(tiny: Path, tmp_path: Path, command: Command) -> None:
     (tmp_path / "lex").write_text("le the 0.5\nchien dog 1\nhomme man 1\n", encoding="utf-8")
     found = run_translate(
@@ -166,6 +167,7 @@ def test_precisions_print_other_numbers_and_the_same_lines(attentive: Path, comm
         assert len(rough) == len(exact) and rough != exact
 
 
+@pytest.mark.ci
 def test_the_python_interface_is_the_command(attentive: Path, tiny: Path, command: Command) -> None:
     run = Run.load(attentive)
     assert run.translate([*LINES, ""]) == run_translate(

@@ -232,6 +232,7 @@ def test_the_preparation_of_a_training_has_its_stages(folder: Path, monkeypatch:
     assert sum("stopped at update 2" in line for line in seen.text.split("\n")) == 1
 
 
+@pytest.mark.ci
 def test_workers_of_a_training_change_nothing(folder: Path) -> None:
     """Neither the ids, nor whether a run can be resumed."""
     ids = []
@@ -286,6 +287,7 @@ LIGHT_COMMANDS = [
 ]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", LIGHT_COMMANDS)
 def test_help_loads_no_torch(name: str, command: Command) -> None:
     done = command(name, "--help", PYTHONPROFILEIMPORTTIME="1")

@@ -319,6 +319,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.ci
 def test_a_resumed_run_draws_the_same_cuts(folder: Path, tmp_path: Path) -> None:
     """Bit by bit, in the middle of an epoch."""
     for steps in (20, 40):

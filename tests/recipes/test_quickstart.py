@@ -32,6 +32,7 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
+@pytest.mark.ci
 def test_sizes_and_no_test_source_in_training(corpus: Path) -> None:
     parts = {name: lines(corpus / f"{name}.en") for name in ("train", "dev", "test")}
     assert {name: len(part) for name, part in parts.items()} == {"train": 20000, "dev": 500, "test": 2000}

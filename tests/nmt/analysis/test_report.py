@@ -194,6 +194,7 @@ def test_a_chart_has_its_numbers_below() -> None:
 BUCKETS = [Bucket(key=n, first=n, last=n, sentences=n, bleu=10.0 * n, ratio=1, chrf=1) for n in (1, 2)]
 
 
+@pytest.mark.ci
 def test_a_figure_keeps_its_texts_and_is_the_same_each_time(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for folder in (tmp_path / "a", tmp_path / "b"):

@@ -81,6 +81,7 @@ def column(browser: "Chrome", table: str, number: int) -> list[str]:
     ]
 
 
+@pytest.mark.ci
 def test_the_summary_sorts(browser: "Chrome") -> None:
     names = column(browser, "systems", 0)
     assert names == ["one", "two", "<run>"]

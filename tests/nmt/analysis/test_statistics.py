@@ -164,6 +164,7 @@ def test_more_sentences_make_a_narrower_interval() -> None:
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.mark.ci
 def test_a_better_system_is_seen_and_noise_is_not(
     command: Command, refused: Callable[..., str], tmp_path: Path
 ) -> None:

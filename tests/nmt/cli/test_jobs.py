@@ -92,6 +92,7 @@ def test_paths_are_valid_wherever_a_worker_was_started(tmp_path: Path) -> None:
     assert found.other == [os.path.abspath("b"), os.path.abspath("c")]
 
 
+@pytest.mark.ci
 def test_a_resumed_job_has_its_own_settings(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = translated(text, "plain")
     killed_after_a_chunk(text)

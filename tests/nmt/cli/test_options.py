@@ -64,6 +64,7 @@ def test_both_packages_write_to_the_log(capsys: pytest.CaptureFixture[str]) -> N
     assert capsys.readouterr().err == "a-command: two lines\n" * 2
 
 
+@pytest.mark.ci
 def test_threads_of_a_configuration() -> None:
     """A run of another machine goes on with fewer; without the bound this is a segmentation fault."""
     script = (

@@ -67,6 +67,7 @@ def test_rule(monkeypatch: pytest.MonkeyPatch, error: float, speed: float, expec
     assert device.choose_back_end("auto").back_end == expected
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("waiting", device.BACK_ENDS)
 def test_what_else_the_machine_does_does_not_count(monkeypatch: pytest.MonkeyPatch, waiting: str) -> None:
     """A back end that has to wait is not slower for it. The wait is ten times as long as a product takes."""

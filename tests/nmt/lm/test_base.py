@@ -52,6 +52,7 @@ def test_scores_of_sentences_with_shared_work_are_those_word_by_word(kind: str) 
     assert model.score_sentences([]).tolist() == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_gradients(kind: str) -> None:
     model, batch = model_of(kind), make_batch([()] * 2, [[3, 4, 5], [6]])

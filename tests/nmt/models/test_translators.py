@@ -57,6 +57,7 @@ def test_loss_is_minus_the_score_and_neighbors_change_nothing(kind: str, options
         assert word_scores(model, [pair])[0] == pytest.approx(scores, abs=1e-12)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("kind", "options"), MODELS[: len(RNN_VARIANTS) + 3], ids=str)
 def test_gradients(kind: str, options: Options) -> None:
     model, batch = make(kind, options), all_pairs()
@@ -196,6 +197,7 @@ def test_the_loss_has_the_cost_of_the_links(kind: str, options: Options) -> None
     assert torch.allclose(extra, 0.7 * (model.loss(guided([3, 1, 0, 2], 1.7)) - whole))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("kind", "options"), ATTENTIVE, ids=str)
 def test_gradients_of_a_guided_batch(kind: str, options: Options) -> None:
     model, batch = make(kind, options), guided([0, 1, 2, 3])

@@ -111,6 +111,7 @@ def test_quantized_scores_are_those_of_the_rounded_model() -> None:
         assert one.tobytes() == other.tobytes()
 
 
+@pytest.mark.ci
 def test_books() -> None:
     """Few values stay as they are; of many, 0 and p = 0 do, and each of the others gets the nearest entry.
     More bits, less error."""

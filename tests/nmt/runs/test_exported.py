@@ -125,6 +125,7 @@ def test_prefixes(pair: tuple[TorchRun, ExportedRun]) -> None:
         assert [h.log_prob for h in mine] == pytest.approx([h.log_prob for h in theirs], abs=1e-4)
 
 
+@pytest.mark.ci
 def test_samples_are_those_of_torch(pair: tuple[TorchRun, ExportedRun]) -> None:
     """Also of a line alone, and when rows are few."""
     run, other = pair

@@ -435,6 +435,7 @@ def all_same(found: list[list[FinishedHypothesis]], expected: list[list[Finished
         same(some, others)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("kind", ["rnn", "transformer"])

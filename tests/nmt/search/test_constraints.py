@@ -175,6 +175,7 @@ def made(kind: str, phrases: list[str]) -> ForbiddenPhrases:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("remembered", [1, 1000])
 @pytest.mark.parametrize("kind", ["bpe", "pieces"])
 @pytest.mark.parametrize(

@@ -71,6 +71,7 @@ def test_a_step_takes_a_batch_and_the_oldest_lines_first(engine: ExportedEngine)
     assert [key for key, _ in session.step()] == list(range(8))
 
 
+@pytest.mark.ci
 def test_a_line_that_is_too_long_is_translated_in_parts(engine: ExportedEngine) -> None:
     words = [f"w{number % 30}" for number in range(300)]
     answer = engine.translate(" ".join(words), TranslateOptions(n_best=2), threading.Event())

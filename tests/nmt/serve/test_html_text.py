@@ -243,6 +243,7 @@ def test_the_tokens_are_the_document(document: str) -> None:
     assert "".join(token.raw for token in html_text.tokenize(document)) == document
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "part", ["<!--", "<p", "< ", "<!", "&", "</script", "<a b='", "<i></i>", "<title>", "</b>"]
 )
@@ -345,6 +346,7 @@ def tagged_sentences(draw: st.DrawFn) -> tuple[str, TranslatedLine]:
     return "".join(parts), TranslatedLine(words, [best])
 
 
+@pytest.mark.ci
 @settings(deadline=None, max_examples=200)
 @given(tagged_sentences())
 def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str, TranslatedLine]) -> None:

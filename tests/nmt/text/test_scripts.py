@@ -118,6 +118,7 @@ def test_languages_and_scripts() -> None:
 # Characters and words of scripts without spaces.
 
 
+@pytest.mark.ci
 def test_words_of_dictionaries() -> None:
     expected = {
         "ja": ("ipadic", "東京でテレビを買いました。", "東京 で テレビ を 買い まし た 。"),

@@ -103,6 +103,7 @@ def test_scripts_without_capitals() -> None:
     assert split_line("남자가 잔다. 개가 달린다.", "ko").gaps == [" "]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("part", ['! A" ', "・。「", ". <a", "ab. A(", "。」", "</a", "A. "])
 def test_work_grows_with_the_line(part: str) -> None:
     """Where a rule read the whole line for each mark, these took from minutes to hours."""

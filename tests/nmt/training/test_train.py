@@ -136,6 +136,7 @@ class HalfASecond(Clock):
         return self.earlier + 0.5 * self.updates
 
 
+@pytest.mark.ci
 def test_a_rate_that_follows_the_clock_is_resumed_exactly(
     data: dict[str, object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tests.conftest import Command
 Refused = Callable[..., str]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", [name for name in alignment.ALIGNERS if name != "eflomal"])
 def test_command_aligns_and_repeats_itself(
     method: str, smt_model: Path, tmp_path: Path, command: Command

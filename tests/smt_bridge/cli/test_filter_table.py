@@ -69,6 +69,7 @@ def tables(tmp_path: Path) -> None:
     (tmp_path / "reordering").write_bytes(b"".join(row + b" ||| 0.1 0.2 0.7\n" for row in rows))
 
 
+@pytest.mark.ci
 @pytest.mark.usefixtures("tables")
 def test_pruning_without_and_with_a_text(command: Command, tmp_path: Path) -> None:
     """-ln p over 4 pairs: a b with x 1/6, b with x 1, b with y 1/4 of one that is in 3, c with z 1/4."""

@@ -39,6 +39,7 @@ def dev(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("method", ["mert", "kbmira", "pro", "margin", "logistic"])
 def test_weights_are_found_and_written(method: str, dev: Path, command: Command) -> None:
     line = ["smt-tune-nbest", "--n-best", dev / "n", "-r", dev / "r", "--restarts", 2]
@@ -73,6 +74,7 @@ def test_a_list_without_labels_is_tuned_and_rescored(dev: Path, monkeypatch: pyt
     assert rescore.main([*given, "--decoder-weights", "w"]) == 2
 
 
+@pytest.mark.ci
 def test_runs_and_their_spread(dev: Path, command: Command) -> None:
     line = ["smt-tune-nbest", "-q", "--n-best", dev / "n", "-r", dev / "r", "--restarts", 1]
     done = command(*line, "--runs", 3)

@@ -46,6 +46,7 @@ def test_any_number_of_workers(tmp_path: Path) -> None:
     assert alone == together and len(alone) > 200
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("plain", [False, True])
 def test_nobody_waits_for_a_stopped_search(plain: bool, tmp_path: Path) -> None:
     """Threads of a translation that is stopped end before their sentences are finished."""

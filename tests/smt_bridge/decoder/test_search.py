@@ -210,6 +210,7 @@ def random_model(folder: Path, seed: int, rng: random.Random) -> None:
     edit(folder, **flags, max_phrase_length=str(rng.randint(1, 3)), n_best_factor="3")
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 @pytest.mark.parametrize("seed", [*range(8), 11, 23])
 def test_compiled_is_plain_with_any_settings(seed: int, tmp_path: Path) -> None:

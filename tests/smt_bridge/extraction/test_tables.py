@@ -211,6 +211,7 @@ def numbers(path: Path) -> dict[tuple[str, str], tuple[list[float], list[int]]]:
     return found
 
 
+@pytest.mark.ci
 def test_smoothing(tmp_path: Path) -> None:
     """Good-Turing multiplies a count by (c + 1) n[c+1] / (c n[c]); Kneser-Ney takes D(c) and gives D n(s)
     n(t) / N back: by hand from the counts."""

@@ -63,6 +63,7 @@ def test_texts_are_equal_whatever_their_escapes() -> None:
     assert decided(chooser, [neural, moses]) == ["l' eau"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("metric", "corpus"), [("bleu", BLEU(tokenize="none", force=True)), ("chrf", CHRF())]
 )
@@ -126,6 +127,7 @@ def test_unknown_words() -> None:
     assert choice.unprinted_score(nbest.parse(ENTRY.format(-205), "n:1"), None) == 0
 
 
+@pytest.mark.ci
 def test_real_lists_say_what_their_features_are(nmt_data: Path) -> None:
     """For each line of the real 100-best lists, Σ weight x feature plus -100 for each unknown word is the
     printed total to 1e-3."""

@@ -123,6 +123,7 @@ def test_significance_is_that_of_exact_sums(counts: tuple[int, int, int, int]) -
     assert significance(*counts) == pytest.approx(expected, rel=1e-7, abs=1e-12)
 
 
+@pytest.mark.ci
 def test_significance_is_that_of_scipy() -> None:
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)

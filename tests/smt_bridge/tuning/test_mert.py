@@ -147,6 +147,7 @@ BOTH = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.ci
 @BOTH
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("seed", range(8))

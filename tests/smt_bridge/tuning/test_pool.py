@@ -257,6 +257,7 @@ def test_what_is_exported_is_read(tmp_path: Path) -> None:
     assert text == ((tmp_path / "ef").read_bytes(), (tmp_path / "es").read_bytes())
 
 
+@pytest.mark.ci
 def test_export_is_what_moses_writes(nmt_data: Path, tmp_path: Path) -> None:
     """Equal byte for byte to the files of Moses' extractor: those of its regression test, with one to five
     lists, and those of a real tuning."""

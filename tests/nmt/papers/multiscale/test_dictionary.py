@@ -80,6 +80,7 @@ def naive(lines: list[str], size: int, removals: str) -> list[Token]:
     return [token for token in order if token in alive]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("removals", dictionary.REMOVALS)
 @pytest.mark.parametrize("letters", ["ab", "abc", "abcdefgh"])
 def test_equal_to_a_naive_recount(letters: str, removals: str) -> None:

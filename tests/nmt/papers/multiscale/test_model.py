@@ -148,6 +148,7 @@ def test_probabilities_of_all_short_lines_stay_below_one_and_approach_it() -> No
     assert 1 - sums[-1] < 0.5 * (1 - sums[2])
 
 
+@pytest.mark.ci
 def test_gradients_and_dropout() -> None:
     model = model_of()
     batch = make_batch([()] * 3, TEXTS[:3])

@@ -154,6 +154,7 @@ def test_operations_grow_with_the_square_of_m(monkeypatch: pytest.MonkeyPatch) -
 # The hand-written gradients of units of variable computation.
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", CELLS)
 @pytest.mark.parametrize("inputs", [E, H])
 def test_gradients(kind: str, inputs: int) -> None:

@@ -52,6 +52,7 @@ def random_counts(seed: int) -> Iterator[Counter[str]]:
                 )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", range(4))
 def test_merges_of_odd_words(seed: int) -> None:
     learned = [

@@ -260,6 +260,7 @@ def cuts(word: str) -> list[list[str]]:
     return found
 
 
+@pytest.mark.ci
 def test_cuts_have_their_probability() -> None:
     """20,000 draws against the sum over all cuts, by hand."""
     scores = {"a": -2.0, "b": -2.5, "ab": -3.0, "ba": -3.5, "aba": -5.0}

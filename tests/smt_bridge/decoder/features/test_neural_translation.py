@@ -114,6 +114,7 @@ def check_values(made: Decoder, found: PhraseTranslation, run: SavedRun, line: s
         )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("network", "halves"), [("attention", False), ("rnn", True), ("attention", True), ("transformer", True)]
 )
@@ -158,6 +159,7 @@ def test_nothing_pruned_is_immediate(options: str, model: Model) -> None:
     check_unpruned(model(2, saved(halves=True), options), 10)
 
 
+@pytest.mark.ci
 def test_its_beam_is_unlimited_where_it_is_wide(model: Model) -> None:
     """neural-beam= in the feature's line: a narrow beam loses translations, a wide one equals no beam."""
     lines = [sentence(number, 6) for number in range(15)]

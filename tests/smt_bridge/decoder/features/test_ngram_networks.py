@@ -187,6 +187,7 @@ def test_unlimited_stacks_find_the_best_of_all(cslm: Path, tmp_path: Path) -> No
         check_totals(made, made.translate_line(sentence(number, 4)), 1e-5)
 
 
+@pytest.mark.ci
 def test_a_wider_beam_is_no_worse_in_the_end(cslm: Path, tmp_path: Path) -> None:
     folder = model(tmp_path, cslm, 5)
     lines = [sentence(number, 6) for number in range(15)]
