@@ -60,7 +60,8 @@ class EngineAccess:
     async def translate(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines. BadRequest if there are too many of them or one is too long.
+        """Translate lines. BadRequest for lines that `check_lines` refuses, UserError for one that cannot be
+        translated.
 
         HTTPException: 429 for a full queue, 503 while the server stops, 504 after the time limit, 499 if the
         client has left.
@@ -72,7 +73,7 @@ class EngineAccess:
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
         """Translate lines that passed `check_lines`, or their sentences, whose number is not limited.
-        HTTPException as in `translate`."""
+        HTTPException and UserError as in `translate`."""
         request.state.lines += len(lines)
         request.state.engine = served.name
         return await self.answer(
@@ -94,14 +95,16 @@ class EngineAccess:
         self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool
     ) -> list[list[float]]:
         """Score pairs of lines: natural log p of each unit of each target and of its end symbol. `tokenized`:
-        the lines are words between blanks. Raises the same errors as `translate`."""
+        the lines are words between blanks. Raises the same errors as `translate`; ConfigError for an engine
+        that does not score."""
         self.check_lines([line for pair in pairs for line in pair], sides=2)
         request.state.lines = len(pairs)
         request.state.engine = served.name
         return await self.answer(request, served.score(request.state.sender, pairs, tokenized))
 
     async def cut_sentences(self, request: Request, served: ServedEngine, lines: Sequence[str]) -> SplitText:
-        """Split raw lines into sentences by the rules of an engine's source language."""
+        """Split raw lines into sentences by the rules of an engine's source language. HTTPException as in
+        `answer`."""
         work = partial(cut_sentences, lines, served.languages, served.info.tags)
         return await self.run_text_work(request, sum(map(len, lines)), work)
 
@@ -136,7 +139,8 @@ class EngineAccess:
 
 
 async def wait_for_line(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
-    """Put a line into a queue and await its answer; it leaves the queue if the caller is cancelled."""
+    """Put a line into a queue and await its answer; it leaves the queue if the caller is cancelled. QueueFull
+    or QueueClosed if it cannot be added."""
     queue.put([line])
     try:
         return await asyncio.wrap_future(line.answer)
@@ -173,15 +177,16 @@ def cut_sentences(lines: Sequence[str], languages: tuple[str, str], tags: Sequen
 def join_sentences(
     text: SplitText, translations: Sequence[TranslatedLine], n_best: int
 ) -> list[TranslatedLine]:
-    """Join the translations of each line's sentences. `n_best`: maximum number of hypotheses of a line."""
+    """Join the translations of each line's sentences. `translations`: of all sentences, in order; `n_best`:
+    maximum number of hypotheses of a line."""
     groups = zip(text.lines, text.group(translations), strict=True)
     return [join_line(line, group, text.blank, n_best) for line, group in groups]
 
 
 def join_line(line: SplitLine, parts: Sequence[TranslatedLine], blank: str, n_best: int) -> TranslatedLine:
-    """Join the translations `parts` of a line's sentences. `blank`: written between two sentences where the
-    line has nothing; `n_best`: maximum number of hypotheses. Parses are left out: each covers one
-    sentence."""
+    """Join the translations `parts` of a line's sentences; a single one is returned as it is. `blank`:
+    written between two sentences where the line has nothing; `n_best`: maximum number of hypotheses. Joined
+    lines have no parse, since a parse covers one sentence."""
     if len(parts) == 1:
         return parts[0]
     offsets = [0, *accumulate(len(part.words) for part in parts)]
@@ -199,7 +204,8 @@ def join_line(line: SplitLine, parts: Sequence[TranslatedLine], blank: str, n_be
 
 
 def best_combinations(parts: Sequence[TranslatedLine], n_best: int) -> list[tuple[LineHypothesis, ...]]:
-    """List the `n_best` combinations of one hypothesis per sentence with the highest sums of scores."""
+    """List the `n_best` combinations of one hypothesis per sentence with the highest sums of scores, best
+    first."""
     combinations: list[tuple[float, tuple[LineHypothesis, ...]]] = [(0.0, ())]
     for part in parts:
         # Both lists are sorted, so at least (i + 1) (j + 1) - 1 pairs are as good as the pair (i, j).
@@ -215,7 +221,8 @@ def best_combinations(parts: Sequence[TranslatedLine], n_best: int) -> list[tupl
 def join_hypothesis(
     line: SplitLine, parts: Sequence[LineHypothesis], blank: str, sources: Sequence[int]
 ) -> LineHypothesis:
-    """Join the hypotheses `parts` of a line's sentences, one of each; scores and features are added.
+    """Join the hypotheses `parts` of a line's sentences, one of each; scores and features are added. What a
+    hypothesis lacks (log p, attention, a feature) the joined one lacks, too.
 
     `sources`: the index of each sentence's first source word, followed by the number of words of the line.
     """
@@ -243,7 +250,8 @@ def join_hypothesis(
 
 
 def join_attention(parts: Sequence[LineHypothesis], sources: Sequence[int]) -> Iterator[list[float]]:
-    """Yield, for each target word, its attention over all source words; nothing if a sentence lacks it."""
+    """Yield, for each target word, its attention over all source words; nothing if a sentence lacks it.
+    Arguments as in `join_hypothesis`."""
     if all(part.attention or not part.words for part in parts):
         for part, start, end in zip(parts, sources, sources[1:], strict=False):
             yield from ([0.0] * start + row + [0.0] * (sources[-1] - end) for row in part.attention)
@@ -265,14 +273,15 @@ class PlainText:
     """The text rules of an engine's two languages. Several threads may share one."""
 
     def __init__(self, source: str, target: str, knows: Callable[[str], bool]) -> None:
-        """`source`, `target`: language codes; `knows(word)`: whether the engine knows a word in this case."""
+        """`source`, `target`: language codes; `knows(word)`: whether the engine knows this word in this
+        upper or lower case."""
         self.source, self.target, self.knows = Tokenizer(source).rules, Tokenizer(target).rules, knows
 
     def line(self, text: str) -> str:
         """Tokenize a line, and choose the case of its words, since engines do not say whether they are cased.
 
-        A word keeps its case if the engine knows that form. The first word of a sentence is lower-cased if
-        the engine knows its lower-case form.
+        The first word of a sentence is lower-cased if the engine knows the lower-case form, any other word if
+        the engine knows only that form.
         """
         words = self.source.words(text)
         starts = sentence_starts(words)

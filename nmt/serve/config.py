@@ -30,7 +30,7 @@ class EngineConfig:
         BEAM_SIZE,
         least=1,
         most=1000,
-        help="hypotheses that a network keeps at each word, unless a request says",
+        help="hypotheses that a network keeps at each word, unless a request sets beam_size",
     )
     threads: int = number(0, least=0, most=1000, help="CPU threads of an exported run; 0: up to four")
     workers: int = number(

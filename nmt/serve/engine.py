@@ -31,9 +31,9 @@ ATTENTION = "attention"  # attention weights
 SEGMENTS = "segments"  # phrases
 FEATURES = "features"  # the features whose weighted sum is the total score
 PARSE = "parse"  # the soft parse of a gated recursive convolution
-SCORE = "score"  # log p of given translations
 
-# Abilities that a request depends on: an engine without them refuses it.
+# Abilities that a request depends on: it is refused for an engine without them.
+SCORE = "score"  # log p of given translations
 TERMS = "terms"  # terms and the translations that they must have
 AVOID = "avoid"  # phrases that a translation may not contain
 
@@ -77,7 +77,7 @@ class LineHypothesis:
     alignment: list[tuple[int, int]] = field(default_factory=list)  # source word, target word
     attention: list[list[float]] = field(default_factory=list)  # of each target word, over the source words
     segments: list[Segment] = field(default_factory=list)  # in target order
-    features: dict[str, list[float]] = field(default_factory=dict)
+    features: dict[str, list[float]] = field(default_factory=dict)  # name -> unweighted values
 
 
 @dataclass
@@ -104,8 +104,8 @@ class SoftParse:
 class TranslatedLine:
     """The translation of a line.
 
-    A line that was too long was translated in `parts`; it has a single hypothesis, without alignment,
-    attention and parse.
+    An engine translates a line that is too long in `parts`; such a line has a single hypothesis, without
+    alignment, attention and parse.
     """
 
     words: list[str]  # of the source
@@ -200,7 +200,7 @@ class Engine:
 
     def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
         """Compute natural log p of each unit of each pair's target, and of its end symbol. Only for an engine
-        with the capability SCORE.
+        with the capability SCORE. `tokenized`: the lines are words between blanks.
 
         UserError for a pair that is too long.
         """
@@ -235,7 +235,8 @@ LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?![a-z])")
 
 
 def languages_in_name(name: str) -> tuple[str, str]:
-    """The (source, target) languages in a name such as en-fr or de-en.small; empty strings if it has none."""
+    """The (source, target) languages with which a name such as en-fr or de-en.small begins; empty strings if
+    it does not."""
     match = LANGUAGE_PAIR.match(name)
     return (match[1], match[2]) if match and {match[1], match[2]} <= LANGUAGE_CODES else ("", "")
 

@@ -31,7 +31,7 @@ from nmt.work.executors import ExecutorConfig, Processes
 log = logging.getLogger(__name__)
 
 FOLDER = "exports"  # in the cache folder
-UNUSED_DAYS = 30  # exports that no server has loaded for so long are removed
+UNUSED_DAYS = 30  # exports that no server has loaded for so long are removed at the next export
 EXPORT, PARSE_YAML = LazyPart("nmt.runs.export:export"), LazyPart("nmt.config.yaml_text:parse")
 MODEL, OUTPUT = "transformer", "softmax"  # model.type and model.output that CTranslate2 can express
 
@@ -73,7 +73,7 @@ def obstacle(paths: Sequence[str]) -> str:
 def model_settings(run: Path) -> dict[str, object]:
     """The section `model` of a run's configuration; empty if it cannot be read."""
     parse = cast(Callable[[str], dict[str, dict[str, object]]], PARSE_YAML.load())
-    with suppress(OSError, ValueError, AttributeError, DataError):
+    with suppress(OSError, ValueError, TypeError, AttributeError, DataError):
         content = parse(files.read_small(run / run_directory.CONFIG).decode("utf-8"))
         return dict(content.get("model") or {})
     return {}
@@ -86,8 +86,7 @@ def find_or_export(run: Path, config: EngineConfig) -> Path:
     """Return the folder with the export of a run's best checkpoint. It is written now unless the cache has
     it.
 
-    CheckpointError or ConfigError for a run that cannot be exported, UserError for a folder that cannot be
-    written."""
+    UserError for a run that cannot be exported, or a folder that cannot be written."""
     run_directory.check_version(run)
     return run_directory.read_consistent(run, lambda: export_once(run, config))
 
@@ -172,7 +171,7 @@ class CachedExport:
 
 
 def entries(cache: Path) -> list[CachedExport]:
-    """The exports of a cache folder, most recently used first."""
+    """The exports of a cache folder, unfinished ones included, most recently used first."""
     rows = []
     for path in (cache / FOLDER).glob("*/"):
         with suppress(FileNotFoundError):

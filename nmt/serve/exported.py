@@ -52,8 +52,8 @@ class ExportedTask:
 
 class ExportedSession:
     """Translates many lines with an exported run, one batch per step; see `Session` in nmt/serve/engine.py. A
-    batch contains parts of lines whose requests have the same kind of text and beam size, starting with the
-    oldest line."""
+    batch contains parts of lines with the same kind of text and number of hypotheses, starting with the
+    oldest line that waits."""
 
     def __init__(self, run: ExportedRun, config: BeamConfig) -> None:
         self.run, self.config = run, config
@@ -95,7 +95,9 @@ class ExportedSession:
         config = replace(self.config, beam_size=self.width(task.options))
         readings = [part.units for part in parts]
         try:
-            lists = task.run.search_readings(readings, config, None, None, True)
+            lists = task.run.search_readings(
+                readings, config, prefixes=None, constraints=None, attention=True
+            )
         except UserError as error:
             if len(parts) == 1:
                 parts[0].error = error
@@ -107,7 +109,8 @@ class ExportedSession:
             part.candidates = candidates
 
     def next_batch(self) -> tuple[ExportedTask, list[ExportedPart]] | None:
-        """The parts that the next step searches together, and the task of the first; None if none waits."""
+        """The task of the first part that waits, and the parts that the next step searches together with it,
+        itself included; None if none waits."""
         first: ExportedTask | None = None
         parts, units = list[ExportedPart](), 0
         for task in self.tasks.values():

@@ -63,7 +63,7 @@ class TaggedText:
 
     items: Sequence[InlineItem]
     text: str  # without tags; this is what is translated
-    root: TagPair
+    root: TagPair  # encloses the whole text, without tags of its own
 
     @staticmethod
     def from_items(items: Sequence[InlineItem]) -> "TaggedText | None":
@@ -101,7 +101,6 @@ class TaggedText:
             locate_words(translation.words, self.text),
             locate_words(best.words, target),
             best.alignment,
-            self.root.last,
         )
         body = "".join(render_tags(self.root, placement.place_children(self.root), target))
         return leading_blanks(raw) + body + leading_blanks(raw[::-1])[::-1]
@@ -114,7 +113,8 @@ def leading_blanks(raw: str) -> str:
 
 
 def locate_words(words: Sequence[str], text: str) -> list[Span]:
-    """Find the spans of words in a text, in order; a word that does not occur there gets an empty span.
+    """Find the spans of words in a text, in order. A word that does not follow the one before it within
+    SEARCH_WIDTH characters, as it is or in lower case, gets an empty span.
 
     Without `words`, the text is split at blanks.
     """
@@ -153,10 +153,11 @@ class TagPlacement:
     """Chooses the target words that each element encloses."""
 
     def __init__(
-        self, sources: Sequence[Span], targets: Sequence[Span], alignment: Sequence[Span], length: int
+        self, sources: Sequence[Span], targets: Sequence[Span], alignment: Sequence[tuple[int, int]]
     ) -> None:
-        """`sources`, `targets`: spans of the words; `length`: of the source text."""
-        self.sources, self.targets, self.length = sources, targets, length
+        """`sources`, `targets`: spans of the words in their texts; `alignment`: indices of the words of each
+        link, source first."""
+        self.sources, self.targets = sources, targets
         self.links: list[set[int]] = [set() for _ in targets]
         for source, target in alignment:
             if source < len(sources) and target < len(targets):
@@ -342,7 +343,9 @@ class HtmlDocument:
         return [segment.text for segment in self.segments.values()]
 
     def render(self, translations: Sequence[TranslatedLine]) -> str:
-        """Render the document with its translations, or unchanged if these would change its structure."""
+        """Render the document with its translations. If these would change its structure, only those of
+        sentences without markup are taken; if that is not enough, none. `translations`: of `lines`, in
+        order."""
         source, elements = self.join_tokens({}), None
         rows = dict(zip(self.segments, translations, strict=True))
         plain = {number: row for number, row in rows.items() if len(self.segments[number].items) == 1}
@@ -565,7 +568,7 @@ def split_balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:
 
 
 def trim_part(tokens: Sequence[HtmlToken], part: range) -> range:
-    """Remove blanks and unpaired tags from both ends of a part."""
+    """Remove blanks, and markup other than paired tags, from both ends of a part."""
     start, stop = part.start, part.stop
     while start < stop and is_outer(tokens[start]):
         start += 1
@@ -575,7 +578,8 @@ def trim_part(tokens: Sequence[HtmlToken], part: range) -> range:
 
 
 def is_outer(token: HtmlToken) -> bool:
-    """Whether a token at the edge of a part can be left out of it: a blank, or a tag that is not paired."""
+    """Whether a token at the edge of a part can be left out of it: a blank, or markup other than a paired
+    tag."""
     return not token.raw.strip(BLANK_CHARACTERS) if token.is_text else token.name not in INLINE_ELEMENTS
 
 

@@ -173,7 +173,8 @@ class Fields:
         return [(check_unicode(key, name), check_unicode(item, name)) for key, item in value.items()]
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """Read a whole number from `least` to `most`, both included; `default` if it is missing."""
+        """Read a whole number from `least` to `most`, both included; `default` if it is missing, or empty in
+        a form."""
         value = self.values.get(name)
         if value is None or (value == "" and self.lenient):
             return default
@@ -211,7 +212,8 @@ def decode_form(body: bytes) -> str:
 
 
 def parse_form(body: bytes) -> dict[str, str]:
-    """Parse an urlencoded form or a query string. BadRequest unless it is UTF-8, also when unescaped."""
+    """Parse an urlencoded form or a query string; of equal names the last one counts. BadRequest unless it is
+    UTF-8, also when unescaped, and for more than MAX_FIELDS fields."""
     text = decode_form(body)
     try:
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)

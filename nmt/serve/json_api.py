@@ -119,8 +119,8 @@ class JsonApi:
         options: TranslateOptions,
         plain: bool,
     ) -> list[TranslatedLine]:
-        """Translate lines that passed `check_lines`, or their sentences. HTTPException as from
-        `EngineAccess.translate_checked`.
+        """Translate lines that passed `check_lines`, or their sentences. HTTPException and
+        UserError as from `EngineAccess.translate_checked`.
 
         `plain`: the lines are raw text. For an engine that reads tokenized text they are then tokenized, and
         its translations detokenized; BadRequest if the languages of such an engine are unknown.
@@ -141,7 +141,8 @@ class JsonApi:
         ]
 
     def text_rules(self, served: ServedEngine) -> PlainText:
-        """Return the text rules of an engine's languages; they are loaded when first needed."""
+        """Return the text rules of an engine's languages, which must be known; they are loaded when first
+        needed."""
         if served.name not in self.plain_texts:
             self.plain_texts[served.name] = PlainText(
                 *served.languages, lambda word: served.engine.fit(word) > 0
@@ -176,8 +177,8 @@ class JsonApi:
         )
 
     def read_options(self, values: Fields) -> TranslateOptions:
-        """Read the options of a request. BadRequest for a wrong value, and if its terms and phrases are too
-        long in total or have too many different characters."""
+        """Read the options of a request. BadRequest for a wrong value, if its terms and phrases to avoid are
+        too long in total, or if the phrases to avoid have too many different characters."""
         terms = values.pairs("terms")
         avoid = values.texts("avoid") if "avoid" in values else []
         size = sum(map(len, (*avoid, *(text for pair in terms for text in pair))))

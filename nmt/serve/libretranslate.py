@@ -46,7 +46,8 @@ class LanguageDetector:
         self.engines, self.thread = engines, ThreadPoolExecutor(1, "detect")
 
     async def candidates(self, text: str) -> list[tuple[str, float]]:
-        """List the languages that a text may be in, likeliest first, with the percentage of known words.
+        """List the languages that a text may be in, likeliest first, with the percentage of the text that is
+        known (`Engine.fit`). Languages at 0 are left out, except one if all are.
 
         BadRequest if the languages of no engine are known.
         """
@@ -109,7 +110,7 @@ class QueryText:
     size: int  # characters
     document: HtmlDocument | None = None  # for HTML only
     source: str = ""  # language
-    confidence: float = 100.0
+    confidence: float = 100.0  # percent, of the detected language
 
     def render(self, lines: Sequence[TranslatedLine]) -> str:
         """Render the text with each line replaced by its best translation."""
@@ -245,8 +246,8 @@ class LibreTranslate:
     async def read_fields(self, request: Request) -> Fields:
         """Read the fields of a JSON object or a form, and those of the query string.
 
-        The body wins over the query string. HTTPException 403 for a missing or wrong `api_key`; BadRequest
-        for a body or query string that cannot be parsed.
+        The body wins over the query string. HTTPException 403 if the token is neither in a header nor the
+        field `api_key`; BadRequest for a body or query string that cannot be parsed.
         """
         values = dict[str, object](http_api.parse_form(request.scope["query_string"]))
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -297,7 +298,8 @@ class LibreTranslate:
         return texts
 
     async def set_languages(self, texts: Sequence[QueryText], source: str) -> None:
-        """Set the language of each text to `source`, or detect it if `source` is auto."""
+        """Set the language of each text to `source`, or detect it if `source` is auto. BadRequest as in
+        `LanguageDetector.candidates`."""
         for text in texts:
             text.source = source
             if source == AUTO:
@@ -311,7 +313,8 @@ class LibreTranslate:
         """Translate each text into the language `target`; returns its best translation, then up to `count`
         others.
 
-        Each engine is called once. BadRequest for a language pair without an engine.
+        Each engine gets its lines together. BadRequest for a language pair without an engine; other errors as
+        from `EngineAccess.translate`.
         """
         groups: dict[str, list[int]] = {}
         for number, text in enumerate(texts):
@@ -320,9 +323,9 @@ class LibreTranslate:
         translations: dict[int, list[str]] = {}
         for name, numbers in groups.items():
             lines = [line for number in numbers for line in texts[number].lines]
-            answers = iter(await self.translate_sentences(request, self.engines[name], lines, options))
+            translated = iter(await self.translate_sentences(request, self.engines[name], lines, options))
             for number in numbers:
-                rows = versions([next(answers) for _ in texts[number].lines], count)
+                rows = versions([next(translated) for _ in texts[number].lines], count)
                 write = partial(render_versions, texts[number], rows)
                 translations[number] = await self.access.run_text_work(
                     request, texts[number].size * len(rows), write
@@ -332,7 +335,8 @@ class LibreTranslate:
     async def translate_sentences(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines; the sentences of a raw line are translated separately."""
+        """Translate lines; the sentences of a raw line are translated separately. Errors as from
+        `EngineAccess.translate`."""
         self.access.check_lines(lines)
         raw = not served.info.tokenized_only
         text = await self.access.cut_sentences(request, served, lines) if raw else whole_lines(lines)

@@ -72,8 +72,8 @@ def hash_secret(secret: str) -> bytes:
 def read_token(path: str) -> Token:
     """Read the token from a file of one line.
 
-    ConfigError for a token that is too short or that every user of the machine can read, DataError for a
-    file that cannot be read.
+    ConfigError for a file with a shorter token or more lines, or that `check_private` refuses; DataError for
+    one that cannot be read.
     """
     check_private(path)
     lines = [line.strip() for line in files.read_lines(path)]
@@ -87,7 +87,7 @@ def read_token(path: str) -> Token:
 
 
 def check_private(path: str) -> None:
-    """Refuse a file of this user that everybody can read or change, as ssh refuses such a key: ConfigError.
+    """ConfigError for a file of this user that everybody can read or change; ssh refuses such a key, too.
 
     If only a group can, or if the file is another user's, such as a secret of a container, log a warning.
     """
@@ -144,7 +144,8 @@ def in_networks(address: str, within: Sequence[Network]) -> bool:
 
 
 def check_address(host: str, address: str, token: Token | None) -> None:
-    """ConfigError for a server without a token that other machines can reach. `address`: that of `host`."""
+    """ConfigError for a server without a token that other machines can reach. `address`: the IP address of
+    `host`."""
     if token is None and not is_loopback(address):
         raise ConfigError(
             f"--host {host}: other machines can reach this address, and anybody there could use the server; "
@@ -331,8 +332,9 @@ class Connection(H11Protocol):
     """A connection of HTTP/1.1.
 
     The client must send the head of a request within `read_timeout` after it connects and after each answer,
-    and read answers within `timeout`. If a client has too many connections, or all clients together have,
-    the one that has been idle for longest is closed.
+    and read answers within `timeout`. If a client has too many connections, its connection that has been idle
+    for longest is closed; if all clients together have, that of the client with the most idle ones. If none
+    is idle, requests of the new connection get status 429.
     """
 
     def __init__(
@@ -379,7 +381,7 @@ class Connection(H11Protocol):
         self.head = self.loop.call_later(self.limits.read_timeout, self.close_unread)
 
     def close_unread(self) -> None:
-        """Close a connection without reading more; the client may still read what has been sent."""
+        """Close an idle connection without reading more; the client may still read what has been sent."""
         if self.idle and not self.transport.is_closing():
             self.transport.close()
             self.pause_writing()

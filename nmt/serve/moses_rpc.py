@@ -61,7 +61,8 @@ class MosesServer:
     async def call_method(
         self, request: Request, served: ServedEngine, method: str, parameters: tuple[object, ...]
     ) -> object:
-        """Call a method and return its result. Fault for an unknown method and for wrong parameters."""
+        """Call a method and return its result. Fault for an unknown method and for wrong parameters; other
+        errors as from `EngineAccess.translate`."""
         if method == "system.listMethods":
             return list(METHODS)
         if method != "translate":

@@ -40,7 +40,7 @@ class Sender(NamedTuple):
 class WaitingLine(Generic[Answer]):
     """A line for which a client waits: it waits in a queue, is active, and is answered or given up.
 
-    The engine translates the line, unless `compute` is given, which is called instead.
+    The engine translates `line`, unless `compute` is given: then the answer is what `compute()` returns.
     """
 
     def __init__(
@@ -68,7 +68,8 @@ class WaitingLine(Generic[Answer]):
         return self.answer.set_running_or_notify_cancel() and not self.stop.is_set()
 
     def work(self, engine: Engine | None = None) -> None:
-        """Compute the answer of this line alone, with the engine unless the line has `compute`."""
+        """Compute the answer of this line alone, with the engine unless the line has `compute`. An exception
+        is passed to the waiting client."""
         try:
             if self.compute:
                 answer = self.compute()
@@ -107,8 +108,8 @@ class LineQueue:
     def __init__(self, limit: int, spare: int = 0, short: bool = False) -> None:
         """Create an empty queue for up to `limit` waiting lines.
 
-        `spare`: number of lines that may be taken although the engine has no room, so that long lines of
-        others do not delay a client without active lines. `short`: these must be short lines.
+        `spare`: number of lines that may be active beyond those that the engine has room for, so that long
+        lines of others do not delay a client without active lines. `short`: these must be short lines.
         """
         self.limit, self.spare, self.short = limit, spare, short
         self.waiting: dict[str, dict[Sender, deque[AnyLine]]] = {}  # by client and request, in turn
@@ -122,7 +123,7 @@ class LineQueue:
         self.closed = False
 
     def put(self, lines: Sequence[AnyLine]) -> None:
-        """Add all lines of a request, or none. QueueClosed after `close`.
+        """Add all lines of a request, which have the same sender, or none. QueueClosed after `close`.
 
         QueueFull if the client's lines, waiting and new, would outnumber the lines for which there is room
         now, so that one client cannot fill the queue.
@@ -142,11 +143,12 @@ class LineQueue:
             self.changed.notify_all()
 
     def take(self, seconds: float | None = None, room: bool = True, compute: bool = True) -> AnyLine | None:
-        """Take the next line that is still wanted, waiting up to `seconds` for it (None: forever).
+        """Take the next line that is still wanted, waiting up to `seconds` for it (None: forever). It becomes
+        active.
 
-        Returns None after that time, or if the queue is closed and empty. `room`: whether the engine has room
-        for any line; if not, only an urgent line is taken (see `is_urgent`). `compute`: whether lines with
-        `compute` may be taken.
+        Returns None if there is none after that time, or none now in a closed queue. `room`: whether the
+        engine has room for any line; if not, only an urgent line is taken (see `is_urgent`). `compute`:
+        whether lines with `compute` may be taken.
         """
         end = None if seconds is None else time.monotonic() + seconds
         with self.changed:
@@ -162,8 +164,11 @@ class LineQueue:
             self.changed.notify_all()  # a spare thread may have a line to take now
             return line
 
+    # The callers of the methods from here to `track`, and of `forget_sender`, hold the lock `changed`.
+
     def next(self, room: bool, compute: bool) -> AnyLine | None:
-        """Remove and return the line that `take` returns; None if there is none."""
+        """Remove and return the next line that may be taken, and mark it as active; None if there is none.
+        Cancelled lines are removed on the way. Arguments as in `take`."""
         while self.size:
             senders = [
                 sender
@@ -183,8 +188,7 @@ class LineQueue:
         return None
 
     def pop(self, sender: Sender) -> AnyLine:
-        """Remove and return the next line of a sender. Then other requests of the client have their turn, and
-        other clients."""
+        """Remove and return the next line of a sender; other requests and clients have the next turns."""
         requests = self.waiting.pop(sender.client)
         lines = requests.pop(sender)
         line = lines.popleft()
@@ -196,8 +200,9 @@ class LineQueue:
         return line
 
     def is_urgent(self, sender: Sender, line: AnyLine) -> bool:
-        """Whether the line of a sender may be taken although the engine has no room. Half of the spare lines
-        are reserved for clients without active lines."""
+        """Whether the line of a sender may be taken although the engine has no room: if no thread with room
+        is idle, none of its request's lines is active, and spare lines are left. Half of the spare lines are
+        reserved for clients without active lines."""
         if self.idle or self.requests[sender] or (self.short and not line.is_short):
             return False
         return self.extra < (self.spare // 2 if self.clients[sender.client] else self.spare)
@@ -233,7 +238,7 @@ class LineQueue:
                 self.forget_sender(sender)
 
     def forget_sender(self, sender: Sender) -> None:
-        """Remove a sender without lines from the queue."""
+        """Remove a sender from the queue if it has no lines left."""
         requests = self.waiting.get(sender.client, {})
         if not requests.get(sender):
             requests.pop(sender, None)
@@ -248,7 +253,6 @@ class LineQueue:
 
 
 # ---- threads -----------------------------------------------------------------------------------------------
-# Threads take lines from the queue of an engine until it is closed and empty.
 
 
 log = logging.getLogger(__name__)
@@ -284,7 +288,7 @@ class EngineWorkers:
         return [True] * self.engine.workers + [False] * spare
 
     def run(self, room: bool) -> None:
-        """The body of a thread: process lines until the queue is closed and empty."""
+        """The body of a thread: process lines until the queue is closed and has none to take."""
         if self.engine.continuous:
             ContinuousWorker(self.engine, self.queue, self.gather).run()
         else:
@@ -321,7 +325,7 @@ class SearchLane:
         self.used += time.monotonic() - start
 
     def step(self) -> None:
-        """Advance the search by a step."""
+        """Advance the search by a step, and answer the finished lines; an error is passed to all lines."""
         start = time.monotonic()
         try:
             for line, answer in self.session.step():
@@ -353,7 +357,7 @@ class ContinuousWorker:
     """Translates many lines together in one thread; new lines join the search while it goes on.
 
     A few short lines of each client are searched separately, in a lane of their own. The thread's time, in
-    seconds of wall clock, is shared twice:
+    seconds of wall clock, is shared on two levels:
 
     - Between lanes: `SearchLane.used` counts the seconds spent on a lane; the lane that has used less makes
       the next step, so both get half of the time. A lane that gets its first line while the other is busy
@@ -379,7 +383,7 @@ class ContinuousWorker:
             self.step()
 
     def step(self) -> None:
-        """Advance the search on which less time has been spent."""
+        """Advance the search on which less time has been spent, and drop cancelled lines."""
         lanes = self.lanes
         if len(lanes) == 1:  # time that a lane spends alone does not count
             self.short.used = self.rest.used = -math.inf
@@ -393,7 +397,8 @@ class ContinuousWorker:
             lane.drop()
 
     def fill(self) -> bool:
-        """Add the lines for which there is room. Returns False once the queue is closed and empty."""
+        """Add the lines for which there is room, waiting for one if none is being searched. Returns False
+        once the queue is closed and empty."""
         while not self.lanes:
             line = self.queue.take()
             if line is None:
@@ -409,8 +414,8 @@ class ContinuousWorker:
         return True
 
     def take_lines(self, end: float) -> Iterator[AnyLine]:
-        """Yield lines from the queue while there is room, waiting for them until `end`, a time of the
-        monotonic clock."""
+        """Yield lines from the queue: while there is room any line, waiting until `end`, a time of the
+        monotonic clock; without room only the urgent lines that are there."""
         while True:
             # Adding a long line to a search takes time too, which is part of the time spent on that search.
             turn = not self.short.lines or self.rest.used <= self.short.used

@@ -102,7 +102,7 @@ class LineTask:
         )
 
 
-# Works on a translation in small steps, yielding after each, and returns the translation.
+# Works on a translation in small steps, yielding between them, and returns the translation.
 Finishing = Generator[None, None, TranslatedLine | UserError]
 
 
@@ -254,8 +254,8 @@ def constraint_maker(run: TorchRun, options: TranslateOptions) -> ConstraintMake
 
 
 def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, TranslatedLine]:
-    """Build the translation of a line whose search is over, and return it. Yields None after each small step
-    of the work. `run`: reads the kind of text that the request has."""
+    """Build the translation of a line whose search is over, and return it. Yields None between small steps of
+    the work. `run`: reads the kind of text that the request has."""
     options = task.options
     parts = [part for part in task.parts if part.candidates]
     if not parts:
@@ -288,11 +288,11 @@ def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, Translat
 def word_attention(
     run: TorchRun, line: str, candidates: Sequence[FinishedHypothesis]
 ) -> Generator[None, None, list[list[list[float]]]]:
-    """Compute the attention of each hypothesis: (T, L), a row for each target word with the weights of the
-    source words.
+    """Compute the attention of each hypothesis in the first model: (T, L), a row for each target word with
+    the weights of the source words.
 
     Weights of units are summed on the source side and averaged on the target side. The weight of the source's
-    end symbol is left out. Yields None after each step of the model; returns the weights of all hypotheses.
+    end symbol is left out. Yields None before each step of the model; returns the weights of all hypotheses.
     """
     member = run.members[0]
     reading = run.read(line)
@@ -338,8 +338,8 @@ def has_parse(run: TorchRun) -> bool:
 
 @torch.no_grad()
 def soft_parse(run: TorchRun, units: list[str]) -> SoftParse | None:
-    """Compute the soft parse of a source line, given as units. It has no nodes for fewer than two units. None
-    for a model without merge gates."""
+    """Compute the soft parse of a source line, given as units, in the first model. It has no nodes for fewer
+    than two units. None for a model without merge gates."""
     member = run.members[0]
     if len(units) < 2:
         return SoftParse(units, []) if has_parse(run) else None

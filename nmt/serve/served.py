@@ -73,7 +73,7 @@ class RunKind:
 
 
 def member_paths(path: str) -> list[str]:
-    """Split `a,b` into paths unless a file has this name; a folder of nmt-init is replaced by its run."""
+    """Split `a,b` at the commas unless a file has this name; a folder of nmt-init is replaced by its run."""
     paths = [path] if Path(path).exists() else [name for name in path.split(",") if name]
     return [str(run_directory.resolve(name)) for name in paths]
 
@@ -124,18 +124,20 @@ def find_kind(path: str) -> EngineKind:
 # ---- engines by name ---------------------------------------------------------------------------------------
 
 
-SCORED_CHARACTERS = 250  # of pairs that are scored together; between two such groups the search goes on
-MAX_SCORED_PAIRS = 4  # pairs that are scored together
+# Pairs are scored in small groups, between which the searches go on.
+GROUP_SIZE = 250  # limit of the characters of a group, with PAIR_SIZE added for each pair
+PAIR_SIZE = 62  # so that a group has at most 4 pairs, however short
 FIRST_LINE = "a b c ."  # what `warm_up` translates
 
 EngineLoader = Callable[[str, EngineConfig], Engine]
 
 
 class ServedEngine:
-    """An engine with its name. After a reload the old engine still finishes the lines that it has begun."""
+    """An engine with its name. After a reload the old engine still translates the lines in its queue."""
 
     def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
-        """Load the engine and start its threads. `load`: loads the engine, now and at each reload."""
+        """Load the engine and start its threads. `load`: loads the engine, now and at each reload; its errors
+        are passed on."""
         self.name, self.load, self.config = name, load, config
         self.workers = self.start(load())
         self.preparing = ThreadPoolExecutor(1, "prepare")
@@ -185,7 +187,7 @@ class ServedEngine:
         """Translate lines. If the caller is cancelled, they are removed from the queue.
 
         QueueFull if too many lines wait, QueueClosed while the server stops, UserError for a line that cannot
-        be translated.
+        be translated or options that cannot be met.
         """
         if options.constrained:
             work = partial(self.engine.prepare, options)
@@ -196,7 +198,8 @@ class ServedEngine:
     async def score(
         self, sender: Sender, pairs: Sequence[tuple[str, str]], tokenized: bool
     ) -> list[list[float]]:
-        """Compute natural log p of the units of each pair's target, and of its end symbol.
+        """Compute natural log p of the units of each pair's target, and of its end symbol. `tokenized`: the
+        lines are words between blanks.
 
         Raises what `translate` raises; ConfigError for an engine that does not score.
         """
@@ -268,7 +271,7 @@ class ServedEngines(Mapping[str, ServedEngine]):
 
     @property
     def languages(self) -> list[str]:
-        """The known languages of all engines, source languages first."""
+        """The languages of the engines whose pair is known: all source languages, then the other targets."""
         pairs = [served.languages for served in self.engines.values() if all(served.languages)]
         return list(dict.fromkeys([source for source, _ in pairs] + [target for _, target in pairs]))
 
@@ -280,7 +283,8 @@ class ServedEngines(Mapping[str, ServedEngine]):
 
 
 def warm_up(engine: Engine) -> Engine:
-    """Translate a line, so that all is compiled and loaded before the first request; returns `engine`."""
+    """Translate a line, so that all is compiled and loaded before the first request; returns `engine`. A
+    UserError is ignored."""
     with suppress(UserError):
         engine.translate(FIRST_LINE, TranslateOptions(n_best=2), threading.Event())
     return engine
@@ -304,14 +308,14 @@ def load_engines(
 
 
 def group_pairs(pairs: Sequence[tuple[str, str]]) -> list[list[tuple[str, str]]]:
-    """Group pairs for scoring, in order. A group has at most 4 pairs and about 250 characters, unless its
-    only pair is longer: translations wait while a group is scored."""
+    """Group pairs for scoring, in order. The characters of a group and PAIR_SIZE for each of its pairs are at
+    most GROUP_SIZE, unless it has a single pair: translations wait while a group is scored."""
     groups, room = list[list[tuple[str, str]]](), 0
     for pair in pairs:
-        size = sum(map(len, pair)) + SCORED_CHARACTERS // MAX_SCORED_PAIRS
+        size = sum(map(len, pair)) + PAIR_SIZE
         if size > room:
             groups.append([])
-            room = SCORED_CHARACTERS
+            room = GROUP_SIZE
         groups[-1].append(pair)
         room -= size
     return groups

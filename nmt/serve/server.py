@@ -32,8 +32,8 @@ from nmt.serve.moses_rpc import MosesServer
 from nmt.serve.served import ServedEngine, ServedEngines
 
 # ---- reload ------------------------------------------------------------------------------------------------
-# POST /api/reload and SIGHUP load engines again while the server runs. The old engine finishes the lines
-# that it has begun; until then both are in memory.
+# POST /api/reload and SIGHUP load engines again while the server runs. The old engine still translates the
+# lines in its queue; until then both are in memory.
 
 
 log = logging.getLogger(__name__)
@@ -42,8 +42,8 @@ log = logging.getLogger(__name__)
 async def reload(engines: ServedEngines, token: Token | None, request: Request) -> Response:
     """Handle /api/reload: {"engine": NAME} reloads one engine, {} all.
 
-    HTTPException 403 for a server without a token, 500 if an engine cannot be loaded; BadRequest for an
-    unknown name or field.
+    HTTPException 403 for a server without a token, 500 if an engine cannot be loaded; BadRequest for a body
+    that is no such object, or an unknown name.
     """
     if token is None:
         raise HTTPException(403, "a server without --token reloads engines on SIGHUP only")
@@ -152,7 +152,8 @@ SLACK = 5.0  # seconds after all time limits until the last requests are given u
 def bind(config: ServeConfig, token: Token | None = None) -> socket.socket:
     """Open the socket. Clients that connect before the engines are loaded wait.
 
-    ConfigError for an address that is not available, or that needs a token and has none.
+    ConfigError for an address that is not available, or that needs a token and has none, and for a --proxy
+    that is no address.
     """
     try:
         family, _, _, _, address = socket.getaddrinfo(

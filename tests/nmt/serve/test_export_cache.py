@@ -93,6 +93,12 @@ def test_auto_takes_what_can_be_exported(model: dict[str, str], reason: str, tmp
         assert export_cache.choose_engine([*paths, *paths], auto) == ("torch", "CTranslate2 has no ensembles")
 
 
+@pytest.mark.parametrize("text", ["model: 5", "model: [1]", "- 1", "model: [", "model: small"])
+def test_a_damaged_configuration_is_left_to_the_export(text: str, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    assert export_cache.choose_engine([str(tmp_path)], EngineConfig(engine="auto"))[0] == "ctranslate2"
+
+
 def test_auto_is_torch_where_the_extra_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     name, reason = export_cache.choose_engine(["/nowhere"], EngineConfig(engine="auto"))

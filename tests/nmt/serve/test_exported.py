@@ -84,10 +84,10 @@ def test_only_the_line_that_fails_gets_the_error(
 ) -> None:
     search = engine.run.search_readings
 
-    def fail(readings, *rest):  # type: ignore[no-untyped-def]
+    def fail(readings, config, **rest):  # type: ignore[no-untyped-def]
         if any("w8" in reading for reading in readings):
             raise DataError("a sentence: too long")
-        return search(readings, *rest)
+        return search(readings, config, **rest)
 
     monkeypatch.setattr(engine.run, "search_readings", fail)
     session = engine.session()
