@@ -1,8 +1,10 @@
 """Phrase pairs, their scores and their orientations from a word-aligned corpus, by the rules of Moses'
 training scripts.
 
+config     settings of extraction and pruning
 alignment  word alignments, alone or by several workers
 fast_align the default model of word alignment (compiled)
+kept_model a trained model of word alignment on disk, which aligns new text
 packed     texts and links of millions of sentence pairs in arrays
 heuristics how the alignments of both directions are combined
 symmetrization the same, compiled

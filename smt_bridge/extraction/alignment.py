@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 LONGEST = 1024  # words: sil-thot reads no longer sentences
-KEPT = ".kept"  # ending of the folder of a model that aligns new text
+KEPT = ".kept"  # ending of the name of the folder with a model that aligns new text
 Texts = Sequence[list[str]]
 
 
@@ -92,11 +92,11 @@ class Aligner(ABC):
     @abstractmethod
     def align(self, sources: Texts, targets: Texts) -> Sequence[Links]:
         """Align one direction. Returns the links of each sentence pair; none if a side is empty or longer
-        than LONGEST words. UserError if the tool fails."""
+        than LONGEST words. UserError if the tool fails, ConfigError if it is not installed."""
 
     def align_and_keep(self, sources: Texts, targets: Texts, folder: Path) -> Sequence[Links]:
-        """Align one direction like `align`. If the model can align new text, it is also written to `folder`,
-        which must not exist yet."""
+        """Align one direction like `align`. If the aligner's model can align new text, it is also written to
+        `folder`, which must not exist yet; UserError or OSError if that fails."""
         return self.align(sources, targets)
 
     def train(self, sources: Texts, targets: Texts, prefix: str) -> None:
@@ -105,8 +105,8 @@ class Aligner(ABC):
         pack_links(self.align_and_keep(sources, targets, Path(f"{prefix}{KEPT}"))).save(prefix)
 
     def load(self, prefix: str) -> Any:
-        """Load a model from the files of `train`, which may be removed afterwards. UserError or OSError if
-        they cannot be read."""
+        """Load a model from the files that `train` wrote with this `prefix`; they may be removed afterwards.
+        UserError, OSError or ValueError if they are missing or damaged."""
         return load_links(prefix)
 
     def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> Sequence[Links]:
@@ -118,9 +118,9 @@ class Aligner(ABC):
 
 @dataclass(frozen=True)
 class Thot(Aligner):
-    """Viterbi alignment of sil-thot's models; except for IBM 4, a target word has at most one source word."""
+    """Viterbi alignment by models of sil-thot; a target word has at most one source word."""
 
-    stages: tuple[tuple[str, int], ...]  # models, each initialized by the previous one, and their iterations
+    stages: tuple[tuple[str, int], ...]  # (model, iterations); each model is initialized by the previous one
 
     def check(self) -> None:
         thot()
@@ -139,14 +139,15 @@ class Thot(Aligner):
         return model
 
     def align_part(self, model: Any, first: int, sources: Texts, targets: Texts) -> PackedLinks:
-        def links_of(*texts: Texts) -> Iterable[Links]:
+        def best_links(*texts: Texts) -> Iterable[Links]:
             for _, matrix in model.get_best_alignments(*map(list, texts)):
                 yield frozenset(zip(*(axis.tolist() for axis in matrix.to_numpy().nonzero()), strict=True))
 
-        return align_alignable(links_of, sources, targets)
+        return align_alignable(best_links, sources, targets)
 
     def train_models(self, sources: Texts, targets: Texts) -> Any:
-        """Train the models and return the last one; logs progress once a minute."""
+        """Train the models one after the other and return the last one, an object of sil-thot. Logs
+        progress."""
         package, model = thot(), None
         with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
             for name, iterations in self.stages:
@@ -166,7 +167,8 @@ class Thot(Aligner):
 
 
 class FastAlign(Aligner):
-    """fast_align's model, compiled by numba; without numba by sil-thot, which gives the same links."""
+    """fast_align's model, compiled by numba; without numba by sil-thot, which gives the same links but keeps
+    no model for new text."""
 
     compiled = LazyPart("smt_bridge.extraction.fast_align:best_links")
     keeping = LazyPart("smt_bridge.extraction.kept_model:train")
@@ -190,11 +192,11 @@ class FastAlign(Aligner):
             return self.fallback.align(sources, targets)
         train = cast(Callable[[PackedText, PackedText, Path], PackedLinks], self.keeping.load())
 
-        def links_of(left: PackedText, right: PackedText) -> PackedLinks:
+        def train_and_align(left: PackedText, right: PackedText) -> PackedLinks:
             folder.mkdir()
             return train(left, right, folder)
 
-        return align_alignable(links_of, sources, targets)
+        return align_alignable(train_and_align, sources, targets)
 
 
 class Eflomal(Aligner):
@@ -220,8 +222,8 @@ class Eflomal(Aligner):
         return align_alignable(self.run, sources, targets)
 
     def run(self, sources: Texts, targets: Texts) -> list[Links]:
-        """Run the program on pairs without an empty side; returns the links of each. UserError with the last
-        line of its error messages if it fails."""
+        """Run the program on pairs without an empty side; returns the links of each. ConfigError if it is not
+        installed; UserError with the last line of its error messages if it fails."""
         with tempfile.TemporaryDirectory(prefix="smt-align.") as folder:
             paths = [f"{folder}/{name}" for name in ("source", "target", "links")]
             for path, texts in zip(paths, (sources, targets), strict=False):
@@ -255,15 +257,15 @@ def alignable_pairs(sources: Texts, targets: Texts) -> Int64s:
 
 
 def align_alignable(
-    links_of: Callable[[PackedText, PackedText], Iterable[Links]], sources: Texts, targets: Texts
+    align: Callable[[PackedText, PackedText], Iterable[Links]], sources: Texts, targets: Texts
 ) -> PackedLinks:
-    """Align all pairs of a text. `links_of` gets only the pairs that can be aligned (see `alignable_pairs`)
-    and returns their links; the other pairs get no links."""
+    """Align all pairs of a text. `align` gets only the pairs that can be aligned (see `alignable_pairs`) and
+    returns their links; the other pairs get no links. Calls nothing if there are none."""
     texts = pack_text(sources), pack_text(targets)
     numbers = alignable_pairs(*texts)
     if len(numbers) < len(sources):
         texts = texts[0].select(numbers), texts[1].select(numbers)
-    links = pack_links(links_of(*texts) if len(numbers) else [])
+    links = pack_links(align(*texts) if len(numbers) else [])
     return links.spread(numbers, len(sources)) if len(numbers) < len(sources) else links
 
 
@@ -311,8 +313,8 @@ def align_both_directions(
     """Align both directions; returns the links of source to target and of target to source, both with the
     source word first.
 
-    `method`: a name in ALIGNERS; `models`: existing folder in which the models of both directions are written
-    if they can align new text. Raises the errors of the aligner.
+    `method`: a name in ALIGNERS, KeyError for another one; `models`: an existing folder to which the models
+    of both directions are written if they can align new text. Raises the errors of the aligner.
     """
     aligner = ALIGNERS[method]
 
@@ -355,8 +357,8 @@ class AlignmentOutputs:
 class AlignmentCounts:
     """Numbers of pairs and links."""
 
-    pairs: int
-    links: int
+    pairs: int  # of sentences
+    links: int  # after symmetrization
     skipped: int  # pairs with an empty side, or one that is too long
 
 
@@ -374,7 +376,8 @@ def align_shared(
 
     `method`, `heuristic`: names in ALIGNERS and HEURISTICS; `shared`: the folder in which the workers
     exchange files; `words`: words of both sides in a shard. DataError for texts of unequal length or without
-    words; also raises the errors of the executor, and of `stages.lock_shared`.
+    words; UserError if a task fails or an output cannot be written; also raises the errors of the executor,
+    and of `stages.lock_shared`.
     """
     folder = shared.folder
     job_settings: dict[str, object] = {
@@ -410,7 +413,7 @@ def align_shared(
 
 
 def link_lines(part: int, path: Path) -> list[str]:
-    """Read the lines of links from the file of a task of `align_shard`. `part`: 0 symmetrized, 1 forward, 2
+    """Read the lines of links from the file that `align_shard` computed. `part`: 0 symmetrized, 1 forward, 2
     reverse."""
     return stages.read_part(path, part).decode().split("\n")
 
@@ -456,8 +459,8 @@ def unpack_files(path: Path) -> Iterator[Path]:
 
 
 def copy_model(path: Path, target: Path) -> None:
-    """Copy the model that aligns new text to the new folder `target`. `path`: the task's file of its
-    training. Copies nothing if the aligner has no such model."""
+    """Copy the model that aligns new text to the folder `target`, which must not exist yet. `path`: the file
+    of the training task. Copies nothing if the aligner has no such model."""
     with unpack_files(path) as folder:
         if (model := folder / f"{MODEL_PREFIX}{KEPT}").is_dir():
             shutil.copytree(model, target)
@@ -465,7 +468,7 @@ def copy_model(path: Path, target: Path) -> None:
 
 def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
     """Train the model of a direction. `number`: its index in DIRECTION_NAMES. Returns the names of the
-    model's files as JSON, followed by the content of each."""
+    model's files as JSON, followed by the content of each. UserError if the training fails."""
     with tempfile.TemporaryDirectory() as folder:
         run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
         paths = sorted(path for path in Path(folder).rglob("*") if path.is_file())
@@ -518,8 +521,9 @@ def run_training(arguments: list[str]) -> None:
 
 
 def train_process(folder: str, method: str, direction: str, prefix: str) -> int:
-    """Train one direction; arguments as in `train_on_shards`. Returns the exit status: 0, or 2 for a
-    UserError, whose message is printed to stderr."""
+    """Train one direction; arguments as in `train_on_shards`, but as strings. Returns the exit status: 0, or
+    2 for a UserError, whose message is printed to stderr. Ends this process when its standard input is
+    closed."""
     threading.Thread(target=follow_parent, daemon=True).start()
     try:
         plugins.load()

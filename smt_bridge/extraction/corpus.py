@@ -20,7 +20,7 @@ Int32s = NDArray[np.int32]
 
 
 class SideVocab:
-    """Vocabulary of one side of the corpus."""
+    """Vocabulary of one side of the corpus. Word 0 is padding or NULL, and END is one of the words."""
 
     def __init__(self, words: set[str]) -> None:
         self.words = ["", *sorted((*words, END), key=lambda word: f"{word} ".encode())]
@@ -58,7 +58,7 @@ class SentenceBlock:
     source_cut: NDArray[np.int64]
     target: Int32s
     target_cut: NDArray[np.int64]
-    points: Int32s  # (P, 2)
+    points: Int32s  # (P, 2): positions of the source and the target word in their sentences
     point_cut: NDArray[np.int64]
 
 
@@ -116,7 +116,7 @@ def check_word(word: str, location: str) -> None:
 
 def blocks(lines: Iterable[tuple[str, ...]], words: CorpusSurvey, tokens: int) -> Iterator[SentenceBlock]:
     """Cut sentence pairs (source, target, points) into blocks of at least `tokens` words of both sides; the
-    last one may have fewer. KeyError for a word that is not in `words`."""
+    last one may have fewer. The points must be valid. KeyError for a word that is not in `words`."""
     rows: list[tuple[list[int], list[int], list[int]]] = []
     count = 0
     left_ids, right_ids = words.source.ids, words.target.ids

@@ -65,7 +65,8 @@ Keep = Callable[[PackedCorpus, LexicalTable, float], None]
 
 def best_links(sources: PackedText, targets: PackedText, keep: Keep | None = None) -> PackedLinks:
     """Train on sentence pairs without empty sides and align them: the best source word of each target word,
-    if one is better than none. `keep`: called with the text, the trained table and the tension."""
+    if it is more likely than none. Computes with as many threads as there are processors. `keep`: called at
+    the end with the text, the trained table and the tension."""
     words = len(targets.words)
     corpus = make_corpus(sources, targets)
     blocks = np.searchsorted(corpus.first, np.linspace(0, len(targets.ids), BLOCKS + 1)).tolist()
@@ -218,10 +219,10 @@ def update_tension(
     shapes: Offsets, occurrences: Offsets, feature: float, tension: float, words: int
 ) -> float:
     """Adjust the tension by gradient ascent, so that the expected feature approaches `feature`, its mean over
-    the posterior links.
+    the posterior links; returns the new tension.
 
-    shapes: distinct (target length, source length), (shapes, 2); occurrences: number of pairs of each shape;
-    words: number of target words.
+    `shapes` (K, 2): the distinct pairs (target length, source length); `occurrences` (K,): number of sentence
+    pairs of each shape; `words`: number of target words.
     """
     for _ in range(TENSION_STEPS):
         expected = 0.0
@@ -241,11 +242,12 @@ def update_tension(
 def expect(
     corpus: PackedCorpus, lexicon: LexicalTable, tension: float, low: int, high: int, best: Ids, final: bool
 ) -> tuple[Floats, Floats, float]:
-    """E-step: replace the logs of the target words from `low` to `high` by those of their posterior counts.
-    With `final`, write the best source word of each of their tokens into `best` instead.
+    """E-step: replace the logs of the target words from `low` to `high` - 1 by those of their posterior
+    counts. With `final`, write the best source word of each of their tokens into `best` instead, as its index
+    in the sentence.
 
     Returns the sum of counts and priors of each source word, the counts of target words without a source
-    word, and the sum of the features of all links.
+    word, and the sum of the features of all links, weighted by their posteriors; all 0 with `final`.
     """
     totals, null_counts = np.zeros(len(lexicon.totals)), np.zeros(high - low)
     longest = np.max(np.diff(corpus.source_offsets))

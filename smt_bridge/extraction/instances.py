@@ -23,9 +23,9 @@ class Packing(NamedTuple):
     """How a phrase, with its end symbol, is packed into 64-bit columns."""
 
     bits: int  # of a word
-    each: int  # words a column holds
+    each: int  # words of a column
     columns: int
-    end: int  # number of the end of a phrase
+    end: int  # word id of the end of a phrase
 
 
 def make_packing(side: SideVocab, longest: int) -> Packing:
@@ -91,7 +91,8 @@ def alignment_square(
     points: Int32s, p0: int, p1: int, first: int, last: int, target_first: int, target_last: int
 ) -> np.uint64:
     """Links inside a pair, of points[p0 : p1]: bit 8 i + j is set for source word i and target word j of the
-    pair. All bounds of the pair are inclusive."""
+    pair, at most 8 words a side. `first` and `last`, `target_first` and `target_last`: first and last word of
+    the pair on either side, in its sentence."""
     bits = np.uint64(0)
     for index in range(p0, p1):
         i, j = points[index, 0] - first, points[index, 1] - target_first
@@ -112,8 +113,8 @@ def orientations(
     n: int,
     m: int,
 ) -> int:
-    """Encode both orientations of a pair: 3 x (orientation to the preceding text) + (to the following
-    text)."""
+    """Encode both orientations of a pair: 3 x (orientation to the preceding text) + (to the following text).
+    `n`, `m`: words of the two sentences; other arguments as in `alignment_square`."""
     preceding: int = orientation(
         has_link(points, p0, p1, first - 1, target_first - 1, n, m),
         has_link(points, p0, p1, last + 1, target_first - 1, n, m),
@@ -126,13 +127,24 @@ def orientations(
 
 
 @njit
+def pack_phrase(words: Int32s, packing: Packing, key: UINT) -> None:
+    """Pack the words of a phrase and its end symbol into `key` (columns,)."""
+    key[:] = 0
+    for index in range(len(words) + 1):
+        word = words[index] if index < len(words) else packing.end
+        shift = np.uint64(packing.bits * (packing.each - 1 - index % packing.each))
+        key[index // packing.each] |= np.uint64(word) << shift
+
+
+@njit
 def extract(
     source: Int32s, source_cut: Int64s, target: Int32s, target_cut: Int64s, points: Int32s, point_cut: Int64s,
-    longest: int, of_source: Packing, of_target: Packing, keys: UINT, square: UINT, ways: NDArray[np.uint8],
+    longest: int, source_packing: Packing, target_packing: Packing, keys: UINT, square: UINT,
+    ways: NDArray[np.uint8],
 ) -> int:  # fmt: skip
     """Extract all pairs of a block with at most `longest` words on each side. Fills `keys` (N, source columns
-    + target columns), `square` (N,) with alignment squares, and `ways` (N,) with orientations; the other
-    arrays are those of a `SentenceBlock`.
+    + target columns), `square` (N,) with alignment squares, and `ways` (N,) with orientations as
+    `orientations` encodes them; the other arrays are those of a `SentenceBlock`.
 
     Returns the number of pairs, or -1 if there are more than N.
     """
@@ -155,21 +167,13 @@ def extract(
                     while right < n and right - left < longest and (right == last or back_high[right] < 0):
                         if count >= len(square):
                             return -1
-                        for column in range(of_source.columns + of_target.columns):
-                            keys[count, column] = 0
-                        for index in range(right - left + 2):
-                            word = source[s0 + left + index] if left + index <= right else of_source.end
-                            shift = np.uint64(of_source.bits * (of_source.each - 1 - index % of_source.each))
-                            keys[count, index // of_source.each] |= np.uint64(word) << shift
-                        for index in range(target_last - target_first + 2):
-                            word = (
-                                target[t0 + target_first + index]
-                                if target_first + index <= target_last
-                                else of_target.end
-                            )
-                            shift = np.uint64(of_target.bits * (of_target.each - 1 - index % of_target.each))
-                            column = of_source.columns + index // of_target.each
-                            keys[count, column] |= np.uint64(word) << shift
+                        width = source_packing.columns
+                        pack_phrase(source[s0 + left : s0 + right + 1], source_packing, keys[count, :width])
+                        pack_phrase(
+                            target[t0 + target_first : t0 + target_last + 1],
+                            target_packing,
+                            keys[count, width:],
+                        )
                         square[count] = alignment_square(
                             points, p0, p1, left, right, target_first, target_last
                         )
@@ -219,18 +223,18 @@ def unpack(keys: UINT, packing: Packing, longest: int) -> Int32s:
 
 
 def word_pairs(block: SentenceBlock) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Source and target word of every link of a block, and every unlinked word with NULL (0): (L,), (L,)"""
-    source_of = np.repeat(block.source_cut[:-1], np.diff(block.point_cut)) + block.points[:, 0]
-    target_of = np.repeat(block.target_cut[:-1], np.diff(block.point_cut)) + block.points[:, 1]
+    """Ids of the two words of every link of a block, and of every unlinked word with NULL (0): (L,), (L,)"""
+    sources = np.repeat(block.source_cut[:-1], np.diff(block.point_cut)) + block.points[:, 0]
+    targets = np.repeat(block.target_cut[:-1], np.diff(block.point_cut)) + block.points[:, 1]
     unlinked_source, unlinked_target = np.ones(len(block.source), bool), np.ones(len(block.target), bool)
-    unlinked_source[source_of], unlinked_target[target_of] = False, False
+    unlinked_source[sources], unlinked_target[targets] = False, False
     left = [
-        block.source[source_of],
+        block.source[sources],
         block.source[unlinked_source],
         np.zeros(int(unlinked_target.sum()), np.int32),
     ]
     right = [
-        block.target[target_of],
+        block.target[targets],
         np.zeros(int(unlinked_source.sum()), np.int32),
         block.target[unlinked_target],
     ]

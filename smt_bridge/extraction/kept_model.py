@@ -2,7 +2,7 @@
 
 A kept model is a folder of arrays (nmt/io/mapped.py). A pair of words that is not in it has the probability
 of `UNSEEN`, as in fast_align's own alignment with a given model (Dyer et al. 2013); a source word that is not
-in it translates into each of the V target words, and into a new one, with probability 1 / V.
+in it translates into each of the T target words, and into a new one, with probability 1 / T.
 """
 
 import logging
@@ -53,7 +53,8 @@ class KeptModel(NamedTuple):
     tension: Floats  # (1,)
 
     def is_sound(self) -> bool:
-        """Whether all sizes agree and all indices are within bounds."""
+        """Whether the sizes and types of all arrays agree, all indices are within bounds, and neither side is
+        without words."""
         source_words, target_words = len(self.source_words), len(self.target_words)
         shapes = [array.shape for array in (self.starts, self.totals, self.null, self.tension)]
         entries = self.sources.shape
@@ -61,19 +62,20 @@ class KeptModel(NamedTuple):
             return False
         bounds = self.starts[0] == 0 and self.starts[-1] == entries[0] and (np.diff(self.starts) >= 0).all()
         inside = ((self.sources >= 0) & (self.sources < source_words)).all()
-        kinds = [array.dtype for array in self[2:]]
+        types = [array.dtype for array in self[2:]]
         return bool(
             bounds
             and inside
             and self.logs.shape == entries
             and source_words
             and target_words
-            and kinds == [np.int64, np.int32, np.float32, *[np.float64] * 3]
+            and types == [np.int64, np.int32, np.float32, *[np.float64] * 3]
         )
 
 
 def train(sources: PackedText, targets: PackedText, folder: Path) -> PackedLinks:
-    """Train and align like `best_links`, and write the model to `folder`, which must exist and be empty."""
+    """Train and align like `best_links`, and write the model to `folder`, which must exist and be empty.
+    UserError if that fails."""
 
     def keep(corpus: PackedCorpus, lexicon: LexicalTable, tension: float) -> None:
         members, likely, counts = entries(corpus, lexicon, len(sources.words))
@@ -94,7 +96,7 @@ def train(sources: PackedText, targets: PackedText, folder: Path) -> PackedLinks
 
 
 def load(folder: Path) -> KeptModel:
-    """Map a kept model. DataError if it is damaged."""
+    """Map a kept model into memory. DataError if it is missing or damaged."""
     return mapped.load_record(folder, KeptModel, "smt-train", verify=True)
 
 
@@ -108,7 +110,7 @@ def align_both_directions(
         (forward.source_words, sources, "source"),
         (forward.target_words, targets, "target"),
     ):
-        share = np.mean(known_words(words, text) != EMPTY) if len(text.ids) else 1.0
+        share = np.mean(token_ids(words, text) != EMPTY) if len(text.ids) else 1.0
         if share < KNOWN:
             log.warning(
                 "the model knows %.0f%% of the words on the %s side; is the text tokenized and cased like "
@@ -125,8 +127,8 @@ def align(model: KeptModel, sources: PackedText, targets: PackedText) -> PackedL
     is more likely than none."""
     best = np.full(len(targets.ids), EMPTY, np.int32)
     find_best(
-        known_words(model.source_words, sources),
-        known_words(model.target_words, targets),
+        token_ids(model.source_words, sources),
+        token_ids(model.target_words, targets),
         sources.offsets,
         targets.offsets,
         *(model.starts, model.sources, model.logs, model.totals, model.null),
@@ -136,11 +138,11 @@ def align(model: KeptModel, sources: PackedText, targets: PackedText) -> PackedL
     return make_links(best, targets.offsets)
 
 
-def known_words(words: list[str], text: PackedText) -> Ids:
-    """The ids in `words` of all tokens of a text, (N,); EMPTY for a token that is not in `words`."""
-    number_of = {word: number for number, word in enumerate(words)}
-    numbers = np.array([number_of.get(word, EMPTY) for word in text.words], np.int32)
-    return numbers[text.ids]
+def token_ids(words: list[str], text: PackedText) -> Ids:
+    """The ids in `words` of all N tokens of a text, (N,); EMPTY for a token that is not in `words`."""
+    id_by_word = {word: number for number, word in enumerate(words)}
+    vocab_ids = np.array([id_by_word.get(word, EMPTY) for word in text.words], np.int32)
+    return vocab_ids[text.ids]
 
 
 @njit_ieee

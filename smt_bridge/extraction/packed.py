@@ -16,12 +16,12 @@ from nmt.io import mapped
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
-MOST_WORDS = 1 << 16  # of a sentence with links
-LINES = 10_000  # whose links are formatted at a time
+MOST_WORDS = 1 << 16  # of a sentence with links, whose word positions have 16 bits
+LINES = 10_000  # sentence pairs whose links are formatted at a time
 
 
 class PackedText(Sequence[list[str]]):
-    """Sentences. Sentence i has the words `words[ids[offsets[i] : offsets[i + 1]]]`."""
+    """Sentences. Sentence i has the words `words[k]` for k in ids[offsets[i] : offsets[i + 1]]."""
 
     def __init__(self, ids: Int32s, offsets: Int64s, words: Sequence[str]) -> None:
         self.ids, self.offsets, self.words = ids, offsets, words
@@ -48,7 +48,7 @@ class PackedText(Sequence[list[str]]):
     def select(self, sentences: Int64s) -> "PackedText":
         """The sentences with these indices as a text of their own, whose word numbers are in order of
         appearance."""
-        tokens, offsets = ragged(self.offsets, sentences)
+        tokens, offsets = select_items(self.offsets, sentences)
         old_ids, first_positions, index = np.unique(self.ids[tokens], return_index=True, return_inverse=True)
         order = np.argsort(first_positions)
         new_ids = np.empty(len(old_ids), np.int32)
@@ -56,10 +56,10 @@ class PackedText(Sequence[list[str]]):
         return PackedText(new_ids[index], offsets, [self.words[old] for old in old_ids[order].tolist()])
 
 
-def ragged(offsets: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
-    """Select rows from items that are stored one row after the other: row i is offsets[i] <= k <
-    offsets[i + 1]. Returns the indices of the K items of these rows, (K,), and the offsets of the rows in the
-    selection, (len(rows) + 1,)."""
+def select_items(offsets: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
+    """Select rows of a table whose items are stored row after row: row i has the items from offsets[i] to
+    offsets[i + 1] - 1. Returns the indices of the K items of the rows `rows`, (K,), and the offsets of these
+    rows in the selection, (len(rows) + 1,)."""
     sizes = np.diff(offsets)[rows]
     cut = np.append(0, np.cumsum(sizes))
     return np.repeat(offsets[rows] - cut[:-1], sizes) + np.arange(cut[-1]), cut
@@ -150,7 +150,8 @@ class PackedLinks(Sequence[Links]):
                 yield " ".join(points[start:end])
 
     def save(self, prefix: str) -> None:
-        """Write each array into a .npy file whose path begins with `prefix`; `load_links` reads them."""
+        """Write each array to a .npy file whose path begins with `prefix`; `load_links` reads them. OSError
+        if that fails."""
         for name, values in self.arrays().items():
             mapped.save_array(f"{prefix}.{name}.npy", values)
 
@@ -159,7 +160,8 @@ class PackedLinks(Sequence[Links]):
 
 
 def load_links(prefix: str) -> PackedLinks:
-    """Map the arrays that `PackedLinks.save` wrote into memory; the files may be removed afterwards."""
+    """Map the arrays that `PackedLinks.save` wrote with this `prefix` into memory; the files may be removed
+    afterwards. OSError or ValueError if one is missing or damaged."""
     names = ("source", "target", "offsets")
     source, target, offsets = (
         np.load(Path(f"{prefix}.{name}.npy"), allow_pickle=False, mmap_mode="r") for name in names
@@ -168,8 +170,8 @@ def load_links(prefix: str) -> PackedLinks:
 
 
 def pack_links(links: Iterable[Links]) -> PackedLinks:
-    """Pack the links of sentence pairs into arrays; links that are packed already are returned as they
-    are."""
+    """Pack the links of sentence pairs into arrays; links that are packed already are returned as they are.
+    OverflowError for a word position of MOST_WORDS or more."""
     if isinstance(links, PackedLinks):
         return links
     source, target, offsets = array("H"), array("H"), array("q", [0])

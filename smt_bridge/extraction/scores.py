@@ -33,16 +33,17 @@ Floats = NDArray[np.float64]
 class PhrasePairs:
     """P distinct pairs, in order of their keys."""
 
-    keys: UINT  # (P, K)
-    count: Int64s
+    keys: UINT  # (P, K): the packed source phrase, then the packed target phrase
+    count: Int64s  # (P,) how often each pair was extracted
     direct: UINT  # (P,) alignment square, for p(target | source)
-    inverse: UINT
+    inverse: UINT  # (P,) alignment square, for p(source | target)
     ways: Int64s  # (P, 6): counts of monotone, swap, other to the preceding text; the same to the following
 
 
 def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
     """Merge equal instances. `keys` (N, K), `square` (N,) and `ways` (N,) are those of `Extractor.instances`.
-    Returns sorted rows of key, alignment square, count and six orientation counts: (R, K + 8)."""
+    Returns rows (R, K + 8), sorted by key and square: key, alignment square, count, and six counts of
+    orientations as in `PhrasePairs.ways`."""
     flags = np.zeros((len(keys), 7), np.uint64)
     flags[:, 0] = 1
     flags[np.arange(len(keys)), 1 + ways // 3] = 1
@@ -123,7 +124,11 @@ def distinct_pairs(rows: UINT) -> PhrasePairs:
 
 class WordTable:
     """Lexical translation: counts of linked word pairs, with NULL (0) for words without a link. Probabilities
-    have 7 decimals, as Moses writes them."""
+    have 7 decimals, as Moses writes them.
+
+    The arrays (L,) are sorted by key, which is source word id * `targets` + target word id; `targets` is the
+    size of the target vocabulary.
+    """
 
     DECIMALS = 7
 
@@ -135,11 +140,11 @@ class WordTable:
         self.pending_size = 0
 
     def add(self, source: Int64s, target: Int64s) -> None:
-        """Count word pairs: (L,), (L,)"""
+        """Count word pairs, given by their ids: (L,), (L,)"""
         self.join(*np.unique(source * self.targets + target, return_counts=True))
 
     def join(self, keys: Int64s, counts: Int64s) -> None:
-        """Add the counts of another table of the same words: (L,), (L,)"""
+        """Add the keys and counts, (L,) each, of another table with the same vocabularies."""
         self.pending.append((keys, counts))
         self.pending_size += len(keys)
         if self.pending_size > max(1 << 20, len(self.keys)):
@@ -156,7 +161,7 @@ class WordTable:
             self.pending, self.pending_size = [], 0
 
     def finish(self) -> None:
-        """Compute both probabilities of each pair from the counts: sets `direct` and `inverse` (L,)."""
+        """Merge all pairs, and set the probabilities `direct` and `inverse` (L,) of each."""
         self.merge_pending()
         source, target = self.keys // self.targets, self.keys % self.targets
         of_source, of_target = np.bincount(source, self.counts), np.bincount(target, self.counts)
@@ -174,13 +179,13 @@ def lexical_weights(
     square: UINT,
     by_target: bool,
 ) -> Floats:
-    """Lexical weights of P phrase pairs: source and target word ids (P, longest + 1), padded with 0,
-    alignments (P,) -> (P,)
+    """Lexical weights of P phrase pairs, (P,), from the word ids of both sides, (P, longest + 1) padded with
+    0, and the alignment squares (P,).
 
-    The product, over the words of one side, of the mean probability given the words that it is linked to, or
-    NULL. As in Moses, a pair that is not in the table counts as 1.
+    A weight is the product, over the words of one side, of the mean probability given the words that each is
+    linked to, or NULL. As in Moses, a pair of words that is not in the table counts as 1.
 
-    `by_target`: the product is over target words, given source words; otherwise the reverse. `keys` (sorted),
+    `by_target`: the product is over target words, given source words; otherwise the reverse. `keys`,
     `probability`, `targets`: of the WordTable, in the same direction. `square`: bit 8 i + j says whether
     source word i is linked to target word j.
     """
@@ -237,8 +242,8 @@ class CorpusTotals:
         self.pairs += len(count)
 
     def good_turing(self) -> Floats:
-        """Discount factors of the counts 0 to MAX_COUNT, (MAX_COUNT + 1,): (c + 1) n[c + 1] / (c n[c]), at
-        most 1, and 1 where a count of counts is 0."""
+        """Discount factors (MAX_COUNT + 1,) of the counts c from 0 to MAX_COUNT: (c + 1) n[c + 1] / (c n[c]),
+        at most 1, where n[c] pairs occur c times; 1 if n[c] or n[c + 1] is 0."""
         n = self.counts_of_counts.astype(np.float64)
         factor = np.ones(MAX_COUNT + 1)
         for c in range(1, MAX_COUNT + 1):
@@ -247,8 +252,8 @@ class CorpusTotals:
         return factor
 
     def kneser_ney(self) -> Floats:
-        """The discounts of counts 0, 1, 2 and more (Chen and Goodman 1998): (4,). All are 0 if a count of
-        counts is 0."""
+        """The discounts of the counts 0, 1, 2, and 3 or more (Chen and Goodman 1998): (4,). All are 0 if one
+        of the counts 1 to 4 does not occur."""
         n = self.counts_of_counts.astype(np.float64)
         if not n[1:5].all():
             return np.zeros(4)
@@ -259,7 +264,7 @@ class CorpusTotals:
 
 @dataclass
 class PairCounts:
-    """Counts of the extractions of each pair, its target and its source, and of the different partners of
+    """How often each pair, its target and its source were extracted, and with how many sources and targets
     these two: (P,) each."""
 
     joint: Int64s
@@ -278,6 +283,7 @@ def phi(counts: PairCounts, totals: CorpusTotals, smoothing: str) -> tuple[Float
         adjusted = joint * factor[np.minimum(counts.joint, MAX_COUNT + 1)]
         return adjusted / counts.target, adjusted / counts.source
     if smoothing == "kneser-ney":
+        # As in Moses, at least 0.01 of each count is left.
         discount = np.minimum(totals.kneser_ney()[np.minimum(counts.joint, 3)], joint - 0.01)
         # The discounted mass is redistributed in proportion to the numbers of partners of both sides.
         adjusted = (
@@ -291,7 +297,8 @@ ORIENTATION_PRIOR = 0.5  # added to each orientation's count
 
 
 def orientation_scores(ways: Int64s) -> Floats:
-    """(c + 0.5) / (Σ c + 1.5) of monotone, swap and other, to both sides: (P, 6) -> (P, 6)"""
+    """Probabilities (P, 6) of the orientations monotone, swap and other, to the preceding and to the
+    following text, from their counts c (P, 6): (c + 0.5) / (sum of c + 1.5)"""
     parts = ways.reshape(-1, 2, 3)
     return np.asarray(
         ((parts + ORIENTATION_PRIOR) / (parts.sum(2, keepdims=True) + 3 * ORIENTATION_PRIOR)).reshape(-1, 6)
@@ -314,8 +321,11 @@ class TableLines:
         self.target = make_packing(words.target, config.max_length)
 
     def format(self, pairs: PhrasePairs, totals: UINT) -> tuple[list[str], list[str]]:
-        """Format phrase pairs as lines of the phrase table and of the reordering table. `totals` (P, 3), in
-        any order: the index of a pair, how often its target was extracted, and with how many sources."""
+        """Format phrase pairs as lines of the phrase table and of the reordering table.
+
+        `pairs`: with all pairs of each of their sources; `totals` (P, 3), in any order: the index of a pair,
+        how often its target was extracted, and with how many sources.
+        """
         numbers = totals[np.argsort(totals[:, 0])].astype(np.int64)
         assert len(numbers) == len(pairs.count)
         of_target, target_partners = numbers[:, 1], numbers[:, 2]
@@ -353,10 +363,10 @@ class TableLines:
             array.tolist()
             for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)
         ]
-        shapes = [alignment_text(square) for square in pairs.direct.tolist()]
+        alignments = [alignment_text(square) for square in pairs.direct.tolist()]
         table = [
-            f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {shape} ||| {t} {s} {j} ||| |||"
-            for head, shape, a, b, c, d, t, s, j in zip(heads, shapes, *columns, strict=True)
+            f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {points} ||| {t} {s} {j} ||| |||"
+            for head, points, a, b, c, d, t, s, j in zip(heads, alignments, *columns, strict=True)
         ]
         text_by_way: dict[tuple[int, ...], str] = {}
         probabilities = orientation_scores(pairs.ways)
@@ -369,22 +379,23 @@ class TableLines:
         return table, reordering
 
 
-def write_tables(table: str, reordering: str | None, lines: Iterable[tuple[list[str], list[str]]]) -> None:
+def write_tables(table: str, reordering: str | None, blocks: Iterable[tuple[list[str], list[str]]]) -> None:
     """Write blocks of lines of the phrase table and, if it has a path, of the reordering table; each file is
-    written completely or not at all."""
+    written completely or not at all. UserError if that fails."""
     with ExitStack() as stack:
         first = stack.enter_context(files.Writing(table))
         second = stack.enter_context(files.Writing(reordering)) if reordering else None
-        for rows, others in lines:
-            for at in range(0, len(rows), 4096):
-                first.write("\n".join(rows[at : at + 4096]) + "\n")
+        for lines, reordering_lines in blocks:
+            for at in range(0, len(lines), 4096):
+                first.write("\n".join(lines[at : at + 4096]) + "\n")
                 if second:
-                    second.write("\n".join(others[at : at + 4096]) + "\n")
+                    second.write("\n".join(reordering_lines[at : at + 4096]) + "\n")
 
 
 def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:
     """Write word translation probabilities as Moses does: lines `target source p(target | source)` to
-    STEM.f2e, and `source target p(source | target)` to STEM.e2f. `lexicon` must be finished."""
+    STEM.f2e, and `source target p(source | target)` to STEM.e2f. `lexicon` must be finished. UserError if a
+    file cannot be written."""
     source, target = lexicon.keys // lexicon.targets, lexicon.keys % lexicon.targets
     S, T = (["NULL", *side.words[1:]] for side in (words.source, words.target))
     texts = [(S[s], T[t]) for s, t in zip(source.tolist(), target.tolist(), strict=True)]

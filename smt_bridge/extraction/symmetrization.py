@@ -18,9 +18,9 @@ Words = NDArray[np.uint16]
 class Rules(NamedTuple):
     """The rules that a heuristic consists of."""
 
-    needed: int  # the directions that must have a link for it to be in the beginning; 0: any
-    around: int = 0  # how many of NEIGHBORS and DIAGONALS a link grows to
-    final: int = 0  # 0: no final step; free words that it needs: 1 or both
+    needed: int  # bits of the directions that must have a link for it to be in the initial set; 0: either
+    around: int = 0  # how many of STEPS lead to cells that a link grows to
+    final: int = 0  # unaligned words, 1 or 2, that a link of the final step needs; 0: no final step
 
 
 IN_FORWARD, IN_REVERSE, CHOSEN = 1, 2, 4  # bits of a cell
@@ -40,7 +40,8 @@ STEPS = np.array([*NEIGHBORS, *DIAGONALS])
 
 def symmetrize(forward: Sequence[Links], reverse: Sequence[Links], heuristic: str) -> PackedLinks:
     """Combine the links of both directions, sentence pair by sentence pair, with the source word first in
-    both. `heuristic`: a name in HEURISTICS; KeyError for another one."""
+    both. `heuristic`: a name in HEURISTICS; KeyError for another one. Both must have as many sentence
+    pairs."""
     if heuristic not in RULES:  # of a plugin
         return pack_links(map(HEURISTICS[heuristic], forward, reverse))
     left, right = pack_links(forward), pack_links(reverse)

@@ -45,9 +45,11 @@ from smt_bridge.extraction.scores import (
 log = logging.getLogger(__name__)
 
 ROW_BYTES = 8  # of a number in a bucket
-COPIES = 6  # of a bucket while it is sorted
+COPIES = 6  # of a bucket in memory while it is sorted
 
-Report = Callable[[int, int], None]  # called with the share of the work that is done, in words, and all words
+Report = Callable[
+    [int, int], None
+]  # called with the words of the corpus that are done, by time, and all words
 
 
 @dataclass
@@ -81,20 +83,20 @@ def build(
 
     `progress`: called with the share of the work that is done, in words, and the number of words of the
     corpus; `shared`: the folder in which the workers of `executor` compute; None: this process computes, in a
-    temporary folder beside the table. DataError or ConfigError before any table is written; also raises the
-    errors of the executor, and of `stages.lock_shared`.
+    temporary folder beside the table. DataError or ConfigError before any table is written; UserError if one
+    cannot be written; also raises the errors of the executor, and of `stages.lock_shared`.
     """
     settings.check(config)
     if shared is None:
         with work_folder(outputs.table) as folder:
             return compute_tables(folder, inputs, outputs, config, progress, ExecutorConfig())
     executor = executor or ExecutorConfig()
-    made_from: dict[str, object] = {
+    job_settings: dict[str, object] = {
         name: manifest.digest(path) for name, path in asdict(inputs).items()
     } | asdict(config)
-    del made_from["memory"]  # affects no result: the number of buckets is in the plan
-    made_from |= executor.recorded()
-    with stages.lock_shared(shared, made_from):
+    del job_settings["memory"]  # affects no result: the number of buckets is in the plan
+    job_settings |= executor.recorded()
+    with stages.lock_shared(shared, job_settings):
         return compute_tables(shared.folder, inputs, outputs, config, progress, executor)
 
 
@@ -164,7 +166,7 @@ def work_folder(output: str) -> Iterator[Path]:
 
 
 def sweep_work_folders(parent: Path) -> None:
-    """Remove folders of killed extractions: those with our name and content whose process is gone."""
+    """Remove the folders of killed extractions in `parent`, which nobody locks any more."""
     for folder in parent.glob(f"{FOLDER_PREFIX}????????"):
         with suppress(OSError, UserError):  # in use, or not ours
             if is_work_folder(folder):
@@ -173,7 +175,8 @@ def sweep_work_folders(parent: Path) -> None:
 
 
 def is_work_folder(folder: Path) -> bool:
-    """Whether an extraction created the folder, which is empty if it was killed before locking it."""
+    """Whether an extraction created the folder, judged by its lock file and its content; it is empty if the
+    extraction was killed before locking it."""
     if folder.is_symlink() or not folder.is_dir():
         return False
     if not locks.holder(folder):
@@ -253,7 +256,8 @@ class ExtractionWorker(stages.StageWorker):
 
 
 def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """Survey a shard: the words of both sides, then the numbers of words, pairs and instances."""
+    """Survey a shard. Returns the words of both sides; then JSON with the numbers of pairs, of words, and of
+    the instances in a sample. DataError as from `corpus.count_words`."""
     shard = stages.read_shard(worker.folder, number)
     counts = corpus.count_words(shard.rows, worker.names, shard.first)
     instances, tokens = sample_instances(shard.rows[:SAMPLED_PAIRS], worker.config.max_length)
@@ -263,8 +267,8 @@ def survey_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[int, int]:
     """Count the instances in some sentence pairs, and the words of both sides. `lines`: source, target and
-    points of each pair; `longest`: maximum phrase length in words. The result depends only on the alignment,
-    so all words are replaced by `x`."""
+    points of each pair; `longest`: maximum phrase length in words."""
+    # Which words a sentence has does not matter, only how many; a vocabulary of one word is fast.
     masked = [
         (*(" ".join("x" for _ in files.split_words(side)) for side in (left, right)), points)
         for left, right, points in lines
@@ -314,14 +318,15 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     how many sources."""
     target, buckets = worker.extractor.target.columns, worker.buckets
     parts = worker.gather(COUNT, buckets, number, target + 2)
-    of = np.repeat(np.arange(buckets), [len(rows) for rows in parts])
+    source_buckets = np.repeat(np.arange(buckets), [len(rows) for rows in parts])
     rows = np.concatenate(parts)
     order = arrays.sorted_order(rows, target)
-    rows, of = rows[order], of[order]
+    rows, source_buckets = rows[order], source_buckets[order]
     starts, sizes = scores.row_groups(rows, target)
     total = np.repeat(np.add.reduceat(rows[:, target], starts), sizes)
     partners = np.repeat(sizes, sizes).astype(np.uint64)
-    return arrays.split_buckets(np.stack([rows[:, target + 1], total, partners], 1), of, buckets)
+    columns = np.stack([rows[:, target + 1], total, partners], 1)
+    return arrays.split_buckets(columns, source_buckets, buckets)
 
 
 def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
@@ -403,7 +408,7 @@ class Extraction:
             self.report(progress, name, (number + 1) / len(what))
 
     def report(self, progress: Report, stage: str, part: float) -> None:
-        """Report that all stages before `stage` are done, and `part` of it (0 to 1)."""
+        """Report that all stages before `stage` are done, and the share `part` of it, 0 to 1."""
         start, end = STAGE_TIMES[stage]
         progress(round(self.words.tokens * (start + part * (end - start))), self.words.tokens)
 
@@ -434,7 +439,8 @@ class Extraction:
         self.buckets = int(str(plan["buckets"]))
 
     def choose_buckets(self, instances: float) -> int:
-        """Number of buckets: enough to stay within memory, and to keep many workers busy."""
+        """Number of buckets: as configured, or else enough to stay within memory and to keep many workers
+        busy. `instances`: their estimated number in the corpus."""
         if self.config.buckets:
             return self.config.buckets
         sides = self.words.source, self.words.target
