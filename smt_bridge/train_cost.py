@@ -35,7 +35,7 @@ class TrainingCost:
     """Estimated time, memory and disk of a training."""
 
     phrase_pairs: float
-    alignment: float  # seconds
+    alignment: float  # seconds, as all steps
     extraction: float
     language_model: float
     work: float  # bytes of files that are removed after their step
@@ -44,8 +44,8 @@ class TrainingCost:
 
 
 def measure_texts(config: TrainConfig) -> TextSize:
-    """Count the lines and words of the training texts. A word is counted at each blank and each end of a
-    line."""
+    """Count the lines and words of the training texts, which must be files. A word is counted at each blank
+    and each end of a line. DataError for a text that cannot be read."""
     pairs, words = count_words(config.source)
     target_words = count_words(config.target)[1]
     lm_words = count_words(config.lm_text)[1] if config.lm_text else target_words
@@ -62,7 +62,7 @@ def count_words(path: str) -> tuple[int, int]:
 
 def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int) -> TrainingCost:
     """Estimate the cost of a training. `processors`: those of this machine, all of which align; `workers`:
-    processes of the extraction."""
+    processes of the extraction. Pairs that are added to a model take no time to align."""
     phrase_pairs = PHRASE_PAIRS * size.words**PHRASE_GROWTH
     word_pairs = WORD_PAIRS * size.words**WORD_GROWTH
     in_memory = disk_counts.BYTES_PER_NGRAM * config.order * size.lm_words
@@ -100,7 +100,7 @@ def format_bytes(size: float) -> str:
 
 def check_disk(folder: Path, size: TextSize, cost: TrainingCost) -> None:
     """ConfigError if the disk of the folder, which may not exist yet, has no room for the training. What the
-    folder holds already counts as room."""
+    folder holds already counts as free."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.is_dir())
     free = shutil.disk_usage(existing).free
     if folder.is_dir():

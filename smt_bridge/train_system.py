@@ -86,7 +86,7 @@ class SystemTraining:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The texts that the tables are made from."""
+        """Paths of the texts that the tables are made from."""
         if self.config.add:
             return str(self.path(SOURCE)), str(self.path(TARGET))
         return self.config.source, self.config.target
@@ -106,8 +106,13 @@ def train(
     on_step: Callable[[], None] = lambda: None,
 ) -> None:
     """Train a model, skipping steps that are already finished. `executor`: how to run the large steps;
-    `on_step`: called after each step. ConfigError for a folder that was started with other settings or texts,
-    or that is in use."""
+    `on_step`: called after each step.
+
+    ConfigError for invalid settings, for a folder with other files or that was started with other settings or
+    texts, and for a disk without room; UserError if the folder is in use or a file cannot be written;
+    DataError for texts that cannot be used. Also the errors of `check_added`, and those of the aligner and
+    the executor.
+    """
     check(config)
     if config.prune.prune_significance:
         significance_threshold(config.prune.prune_significance, 1)
@@ -141,7 +146,8 @@ def check_folder(folder: Path) -> None:
 
 
 def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> TrainingCost:
-    """Log what the training will take. ConfigError if the disk has no room for it."""
+    """Log what the training will take, and return it. ConfigError if the disk has no room for it; DataError
+    for unreadable texts."""
     size = train_cost.measure_texts(config)
     if config.add:
         earlier = train_cost.measure_texts(TrainConfig(f"{config.add}/{SOURCE}", f"{config.add}/{TARGET}"))
@@ -171,7 +177,8 @@ def describe(step: Step[SystemTraining], steps: Steps) -> str:
 
 def record_settings(folder: Path, config: TrainConfig) -> None:
     """Record the settings and the checksums of the texts, or check them against the recorded ones:
-    ConfigError if they differ. Also removes temporary files of killed steps."""
+    ConfigError if they differ, DataError if they are damaged. Also removes temporary files of killed
+    steps."""
     settings = asdict(config)
     for name in ("memory", "buckets"):  # do not affect results
         settings["extract"].pop(name)
@@ -191,7 +198,8 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
 
 
 def align(training: SystemTraining) -> None:
-    """Store the texts, and write the symmetrized alignment, or check and copy the user's."""
+    """Store the texts, and write the symmetrized alignment, or check and copy the user's. DataError for texts
+    that cannot be used; also the errors of the aligner and the executor."""
     config, path = training.config, training.path(ALIGNMENT)
     for name, text in zip(TEXTS, (config.source, config.target), strict=True):
         files.write_text(training.path(name), chain(base_lines(config, name), files.read_lines(text)))
@@ -222,7 +230,7 @@ def align(training: SystemTraining) -> None:
 @contextmanager
 def new_models(training: SystemTraining) -> Iterator[Path]:
     """Yield an empty folder for the models of word alignment. At the end it is renamed to MODELS, or removed
-    if it is still empty."""
+    if it is still empty. UserError if a file cannot be written."""
     part, folder = training.path(f"{MODELS}.part"), training.path(MODELS)
     try:
         shutil.rmtree(folder, ignore_errors=True)  # left by a step that was killed
@@ -274,8 +282,8 @@ def prune(training: SystemTraining) -> None:
 
 
 def estimate(training: SystemTraining) -> None:
-    """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts. A
-    model of --lm-text stays as it is when pairs are added."""
+    """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts. If
+    pairs are added to a model with an --lm-text, its language model is copied."""
     config = training.config
     if config.add and read_base(Path(config.add))["lm_text"]:
         with store.unfinished(training.path(LM)) as part:
@@ -290,15 +298,18 @@ def estimate(training: SystemTraining) -> None:
 
 
 def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[Counts, ArrayStorage]:
-    """Count the n-grams of a text; returns the counts (words by id, then the n-grams of each length), and
-    where to estimate the model. Several workers share a text for which their memory suffices, which this
-    process needs to put the counts together; any other that does not fit in memory is counted on disk, in a
-    folder that `stack` removes."""
+    """Count the n-grams of a text, given by its path. Returns the counts (words by id, then the n-grams of
+    each length), and where the arrays of the model are to be stored.
+
+    Several workers count if their memory suffices together, and this process merges their counts in as much
+    memory. Otherwise, a text that does not fit in memory is counted on disk, in a folder that `stack`
+    removes. Errors as from `count_text` and `disk_counts.count_within`.
+    """
     config, executor = training.config, training.executor
     settings, memory = CountSettings(config.order), 1e9 * config.extract.memory
     on_disk = disk_counts.memory_to_count(text, config.order) > memory * executor.workers
     shared = training.shared(COUNTING)
-    if shared and (not on_disk or shared.folder.exists()):  # what was begun by workers goes on so
+    if shared and (not on_disk or shared.folder.exists()):  # workers finish what they began
         return count_text(text, settings, executor, shared), MEMORY
     lines = files.read_lines(text)
     if not on_disk:
@@ -321,7 +332,7 @@ def write_inis(training: SystemTraining) -> None:
 
 
 def write_ini(path: Path, config: TrainConfig) -> None:
-    """Write the model's moses.ini, with the initial weights of Moses."""
+    """Write the model's moses.ini, with the initial weights of Moses. `path`: in the folder of the model."""
     features = [
         "UnknownWordPenalty",
         "WordPenalty",
@@ -361,8 +372,9 @@ PRUNED_STEPS: Steps = (STEPS[0], Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, 
 def add_config(
     model: str, source: str, target: str, alignment: str = "", memory: float = ExtractConfig.memory
 ) -> TrainConfig:
-    """Make the configuration for adding pairs to a trained model, with that model's settings. ConfigError for
-    a folder that smt-train did not make or finish; DataError if it is damaged."""
+    """Make the configuration for adding pairs to the model in folder `model`, with that model's settings.
+    `alignment`: path of the points of the new pairs, if not empty; `memory`: GB of each worker. ConfigError
+    for a folder that smt-train did not make or finish; DataError if it is damaged."""
     settings = read_base(Path(model))
     config = TrainConfig(source, target, alignment, add=model, extract=ExtractConfig(memory=memory))
     extract, prune = (cast(dict[str, object], settings.get(name)) for name in ("extract", "prune"))
@@ -379,7 +391,8 @@ def add_config(
 
 
 def read_base(folder: Path) -> dict[str, object]:
-    """The settings of a trained model. ConfigError for another folder, or an unfinished training."""
+    """Read the settings of a trained model. ConfigError for another folder, or an unfinished training;
+    DataError for damaged settings, or if its texts or its alignment are missing."""
     settings = store.read_settings(folder / SETTINGS)
     if settings is None:
         raise ConfigError(f"{folder}: was not made by smt-train; --add needs the folder of a trained model")
@@ -414,8 +427,8 @@ def base_lines(config: TrainConfig, name: str) -> Iterable[str]:
 
 
 def align_added(training: SystemTraining) -> Iterator[str]:
-    """Align the new pairs with the models of the old folder, and copy these models. Returns the lines of the
-    alignment. DataError for damaged models."""
+    """Align the new pairs with the models of the old folder, and copy these models to the new one. Returns
+    the lines of the alignment. DataError for damaged models; UserError if they cannot be copied."""
     config = training.config
     texts = alignment.split_sides(files.parallel(config.source, config.target))
     directions = kept_model.align_both_directions(Path(config.add) / MODELS, *texts)
@@ -425,6 +438,7 @@ def align_added(training: SystemTraining) -> Iterator[str]:
 
 
 def copy_models(training: SystemTraining) -> None:
-    """Copy the word alignment models of the model to which pairs are added."""
+    """Copy the word alignment models of the model to which pairs are added to the new folder. UserError if
+    that fails."""
     with new_models(training) as models:
         shutil.copytree(Path(training.config.add) / MODELS, models, dirs_exist_ok=True)

@@ -54,8 +54,8 @@ def read_times(folder: Path) -> dict[str, float]:
 
 
 class BuildClock:
-    """Times the steps of a build, and compares their times with the planned ones. It saves them to the work
-    folder."""
+    """Times the steps of a build, compares their times with the planned ones, and saves them to the work
+    folder. `start` begins a step, `tick` follows it and `stop` ends it."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class BuildClock:
         self.samples = deque()
 
     def tick(self, share: float) -> None:
-        """Record the completed share of the step, 0 to 1, or 0 if unknown, and save the time every few
+        """Record the completed share of the step, 0 to 1, or 0 if unknown, and save the time every EVERY
         seconds."""
         now = self.now()
         if not self.samples or share > self.samples[-1][1]:
@@ -168,8 +168,8 @@ LATE = 1.05, 15.0  # factor of the time left, and seconds: a smaller excess coun
 
 
 def is_late(plan: Plan, step: str, left: float, pace: float, workers: int) -> bool:
-    """Whether this step and those after it clearly need more than the time left. `left`: seconds, maybe
-    negative; `pace`: actual seconds per planned second."""
+    """Whether `step` and those after it clearly need more than the time left. `left`: seconds, maybe
+    negative; `pace`: actual seconds per planned second; `workers`: networks trained at a time."""
     factor, slack = LATE
     return pace * remaining_seconds(plan, step, workers) > factor * max(0.0, left) + slack
 
@@ -184,9 +184,10 @@ def remaining_seconds(plan: Plan, step: str, workers: int) -> float:
 
 def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Plan:
     """Find the longest plan whose remaining work from `step` on fits into the time left; if none fits, return
-    the shortest plan. Arguments as for `is_late`."""
+    the shortest one, and `plan` itself if nothing can be shortened. Arguments as for `is_late`."""
     shortest = plan
     for shortest in shorter_plans(plan, step):
+        # The step itself may have been left out.
         following = next(name for name in shortest.seconds if name not in earlier_steps(plan, step))
         if pace * remaining_seconds(shortest, following, workers) <= left:
             break
@@ -207,7 +208,7 @@ def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
         for trial in plan_candidates(plan.sizes):
             if trial.names == names[len(names) - len(trial.names) :] and trial.iterations[1] <= most:
                 shorter_plan = make_plan(plan.sizes, trial, plan.speed, plan.matmul)
-                if shorter_plan and no_longer(shorter_plan.networks, plan.networks):
+                if shorter_plan and is_within(shorter_plan.networks, plan.networks):
                     yield change_plan(plan, step, shorter_plan.networks, trial.iterations[1], trial.lines)
     elif step == "tune-hybrid":
         for (_, iterations), lines in product(ITERATIONS, LINES):
@@ -219,22 +220,23 @@ def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
                 yield estimate_again(replace(plan, compared=lines), step)
 
 
-def no_longer(networks: list[NetworkPlan], than: list[NetworkPlan]) -> bool:
-    """Whether no network of `networks` gets more updates than the same one of `than`. KeyError for a network
-    that `than` lacks."""
-    updates = {network.name: network.updates for network in than}
+def is_within(networks: list[NetworkPlan], limit: list[NetworkPlan]) -> bool:
+    """Whether no network of `networks` gets more updates than the same one of `limit`. KeyError for a network
+    that `limit` lacks."""
+    updates = {network.name: network.updates for network in limit}
     return all(network.updates <= updates[network.name] for network in networks)
 
 
 def change_plan(plan: Plan, step: str, networks: list[NetworkPlan], iterations: int, lines: int) -> Plan:
-    """Replace the networks of a plan, and the tuning of the system with networks, which gets at most
-    `iterations` iterations on at most `lines` lines. Estimates the seconds from `step` on anew."""
+    """Replace the networks of a plan, and shorten the tuning of the system with networks to `iterations`
+    iterations on at most `lines` lines. Estimates the seconds from `step` on anew."""
     lines = min(lines, plan.tuning.lines_of_hybrid)
     compared = min(plan.evaluated, EVALUATED * lines)
     tuning = replace(plan.tuning, hybrid_iterations=iterations, hybrid_lines=lines)
-    uses = plan.monolingual_network and bool(networks)
+    monolingual = plan.monolingual_network and bool(networks)
     return estimate_again(
-        replace(plan, networks=networks, tuning=tuning, compared=compared, monolingual_network=uses), step
+        replace(plan, networks=networks, tuning=tuning, compared=compared, monolingual_network=monolingual),
+        step,
     )
 
 

@@ -3,7 +3,7 @@
 corpus/train.source train.target dev.source dev.target    tokenized, cased, escaped, line by line
 corpus/lm.target                                          with --monolingual: both texts of the target side
 corpus/raw.source raw.target                              the development set before tokenization
-corpus/truecase.source truecase.target                    for languages with case
+corpus/truecase.source truecase.target                    for languages with blanks between words
 corpus/corpus.json                                        numbers of lines; written last
 """
 
@@ -47,8 +47,8 @@ def sides(config: BuildConfig) -> tuple[SideConfig, SideConfig]:
 
 
 def side(config: BuildConfig, name: str) -> SideConfig:
-    """Text settings of side `name`, source or target. Languages without case are not truecased. ConfigError
-    for a language that is unknown or missing."""
+    """Text settings of side `name`, source or target. Only languages with blanks between words are truecased.
+    ConfigError for a language that is unknown or missing."""
     code, paths = getattr(config, f"{name}_language"), [getattr(config, name), getattr(config, f"dev_{name}")]
     language = code or next(filter(None, map(scripts.language_of_file, paths)), "")
     if not language:
@@ -61,14 +61,15 @@ def side(config: BuildConfig, name: str) -> SideConfig:
 
 
 def check_glossary(config: BuildConfig) -> None:
-    """Check the glossary as decoding would. DataError with the line number if it is refused."""
+    """Check the glossary as decoding would. DataError with the line number if it is refused; ConfigError as
+    from `sides`."""
     if config.glossary:
         read_glossary(config.glossary, *map(TextSide, sides(config)))
 
 
 def survey(config: BuildConfig) -> CorpusSizes:
-    """Measure the sizes of the texts after cleaning. DataError for texts of unequal length, bad bytes, or if
-    no pair is left."""
+    """Measure the sizes of the texts after cleaning. ConfigError as from `sides`; DataError for texts of
+    unequal length, bad bytes, or if no pair is left."""
     source, target = sides(config)
     dev = clean_pairs(config.dev_source, config.dev_target, DEV)
     pairs = clean_pairs(config.source, config.target, RAW)
@@ -85,8 +86,9 @@ def survey(config: BuildConfig) -> CorpusSizes:
 
 
 def clean_pairs(source: str, target: str, config: CleanConfig, report: CleanReport | None = None) -> Pairs:
-    """Read two parallel files, given by their paths, and return the pairs that pass cleaning. `report`:
-    counts what is dropped. DataError if no pair is left, or if the files differ in length."""
+    """Read two parallel files, given by their paths, and return the pairs (source, target) that pass
+    cleaning. `report`: counts what is dropped. DataError if no pair is left, or if the files differ in
+    length."""
     pairs = list(clean(files.parallel(source, target), config, report or CleanReport()))
     if not pairs:
         raise DataError(
@@ -97,7 +99,7 @@ def clean_pairs(source: str, target: str, config: CleanConfig, report: CleanRepo
 
 
 def monolingual_lines(config: BuildConfig) -> Iterator[str]:
-    """Lines of the monolingual text that pass cleaning."""
+    """Lines of the monolingual text that pass cleaning; none without such a text. DataError for bad bytes."""
     if config.monolingual:
         length = LENGTHS[RAW.unit]
         lines = files.read_lines(config.monolingual)
@@ -146,7 +148,7 @@ class BuildTexts:
 
 def prepare(build: Build) -> None:
     """Clean, tokenize, truecase and escape all texts, and write the files listed at the top of this module.
-    DataError if no pair is left."""
+    DataError as from `survey`, or if no pair is left after tokenization."""
     config, texts, raw, split_report = build.config, BuildTexts(build.work), CleanReport(), CleanReport()
     workers = config.workers if build.plan.sizes.pairs >= SEVERAL else 1
     settings = sides(config)
@@ -180,7 +182,7 @@ def prepare(build: Build) -> None:
 
 def development_set(config: BuildConfig, settings: tuple[SideConfig, SideConfig]) -> Pairs:
     """Raw pairs of the development set, without those that are empty or too long for an n-best list.
-    `settings`: of both sides. DataError if none is left."""
+    `settings`: of the source and the target side. DataError as from `clean_pairs`, or if none is left."""
     converters = list(map(TextSide, settings))
     pairs = [
         pair
@@ -207,8 +209,8 @@ def make_splitter(config: SideConfig) -> Callable[[Sequence[str]], list[str]]:
 
 
 def learn_side(config: SideConfig, lines: Iterable[str]) -> TextSide:
-    """Create the text processing of a side. A truecase model is learned from tokenized lines if the language
-    has case."""
+    """Create the text processing of a side. A truecase model is learned from the tokenized lines if the
+    settings ask for one."""
     cased = config.case == "truecase"
     return TextSide(config, truecase.learn(map(files.split_words, lines)) if cased else None)
 
@@ -219,8 +221,8 @@ def table_words(side: TextSide, split: str) -> str:
 
 
 def add_monolingual(config: BuildConfig, texts: BuildTexts, side: TextSide, workers: int) -> None:
-    """Write lm.target: the target side of the training text, which exists already, and the monolingual
-    text."""
+    """Write lm.target: the target side of the training text, which must have been written, then the
+    monolingual text without lines of more than LONGEST words."""
     settings = sides(config)[1]
     more = (table_words(side, line) for line in tokenize_lines(settings, monolingual_lines(config), workers))
     with files.Writing(texts.path("lm.target")) as out:

@@ -106,8 +106,8 @@ def choose(scores: dict[str, float]) -> str:
 
 
 def expected_seconds(build: Build) -> dict[str, float]:
-    """Estimated seconds, on the reference machine, of each translation of the development set and of one
-    tuning, by name."""
+    """Estimated seconds, on the reference machine, of translating the development set with each system, by
+    its name, and of one tuning, by the name TUNING."""
     plan, rates = build.plan, Rates()
     words = plan.sizes.dev_words * plan.evaluated / plan.sizes.dev_pairs
     seconds = {PHRASE_BASED: words * rates.searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
@@ -139,14 +139,15 @@ class EvaluationProgress:
 
 
 def translate_tuned(build: Build, name: str) -> Iterator[str]:
-    """Translate the development set with a tuned system."""
+    """Translate the development set with a tuned system; yields a line for each sentence."""
     decoder = load_decoder(build, ini_path(build, name))
     lines = comparison_lines(build, "dev.source")
     return map(decoder.lines.text, decoder.translate_all(lines, build.config.workers))
 
 
 def translate_alone(build: Build) -> list[str]:
-    """Translate the development set with the attention model alone."""
+    """Translate the development set with the attention model alone. Sets up torch for this process: the CPU,
+    with one thread."""
     device.set_up_device("cpu", 1, "mkl")
     run = TorchRun.of(build.work / NETWORKS / "attention").for_text(tokenized=True)
     lines = comparison_lines(build, "dev.source")
@@ -156,8 +157,8 @@ def translate_alone(build: Build) -> list[str]:
 def ablation(
     build: Build, name: str, on_tuned: Callable[[], None] = lambda: None
 ) -> tuple[float, dict[str, float]]:
-    """Measure what each part of a system contributes: BLEU (0 to 1) on the n-best lists of its tuning with
-    all parts, and BLEU without each part.
+    """Measure what each part of a system contributes. Returns BLEU, 0 to 1, on the n-best lists of its tuning
+    with all parts, and BLEU without each part, by the name of its feature.
 
     Weights are tuned again by MERT for each measurement, whichever tuner the system was tuned with, so that
     the numbers can be compared. `on_tuned` is called after each tuning.
@@ -167,18 +168,18 @@ def ablation(
     system_tuning.load()
     pool, start = system_tuning.pool(), system_tuning.iterations[system_tuning.best()].weights
 
-    def best(*parts: str) -> float:
-        without = replace(pool, features=pool.features.copy())
-        pools.drop_features(without, parts)
+    def bleu_without(*dropped: str) -> float:
+        reduced = replace(pool, features=pool.features.copy())
+        pools.drop_features(reduced, dropped)
         seeds = [build.config.seed]
-        points = tuner.run_seeds(without, Mert(), start, seeds, system_tuning.threads, silent)
+        points = tuner.run_seeds(reduced, Mert(), start, seeds, system_tuning.threads, silent)
         on_tuned()
-        without_what = f" without {', '.join(parts)}" if parts else ""
+        without_what = f" without {', '.join(dropped)}" if dropped else ""
         log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * points[0].bleu)
         return points[0].bleu
 
-    heads = pools.to_weights(result.names, start)
-    return best(), {part: best(part) for part in parts(build) if part in heads}
+    weights = pools.to_weights(result.names, start)
+    return bleu_without(), {part: bleu_without(part) for part in parts(build) if part in weights}
 
 
 def parts(build: Build) -> dict[str, str]:

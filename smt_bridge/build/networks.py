@@ -31,11 +31,11 @@ class Recipe:
     """Settings of a network for corpora of at least `pairs` pairs."""
 
     network: Name
-    pairs: int  # size of the smallest corpora for which the recipe is
+    pairs: int  # size of the smallest corpus that gets the recipe
     what: str  # a description
     sections: Mapping[str, Section]  # of the configuration, besides data
     batch: int  # sentences
-    most: float  # epochs beyond which nothing is gained, the updates of a full plan
+    most: float  # epochs of a full plan; more gain nothing
     least: int  # updates below which the network is not worth training
     rate: float  # target words per second in training, on one core of the reference machine
     search: float  # seconds per source word that the network adds to the search, on the same core

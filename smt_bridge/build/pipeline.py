@@ -48,7 +48,7 @@ FILES = (  # all that a build writes into the system's folder
 
 def package(build: Build) -> None:
     """Copy all files of the chosen system, write its ini and the report, then system.json, which marks the
-    folder as complete."""
+    folder as complete. UserError if a file cannot be written."""
     chosen = evaluation.read_evaluation(build).chosen
     folder, source, target = build.folder, *sides(build.config)
     for name in TABLES:
@@ -81,13 +81,14 @@ def write_ini(build: Build, chosen: str) -> None:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copy a file atomically. UserError if the disk is full."""
+    """Copy a file atomically. UserError if it cannot be written."""
     with store.unfinished(target) as part:
         shutil.copyfile(source, part)
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a run directory atomically. UserError if the disk is full."""
+    """Copy a run directory, without its lock, to `target`, which is replaced and never incomplete. UserError
+    if it cannot be written."""
     part = target.with_name(f"{target.name}.part")
     for path in (part, target):
         shutil.rmtree(path, ignore_errors=True)
@@ -121,7 +122,8 @@ class LogFollower:
         return sorted(self.folder.glob("*.log"))
 
     def show(self) -> None:
-        """Log new lines: `[time] LEVEL message` in `attention.log` becomes `attention: message`."""
+        """Log the new lines: `[time] LEVEL message` in `attention.log` becomes `attention: message`. An
+        incomplete last line waits for the next call."""
         for path in self.paths():
             with open(path, "rb") as stream:
                 stream.seek(self.read.get(path, 0))
@@ -166,7 +168,8 @@ def is_started(config: BuildConfig) -> bool:
 
 def load_or_make_plan(config: BuildConfig) -> Plan:
     """Read the plan of a started build, else the one given with --plan, else make a new one for the texts and
-    this machine. DataError for a damaged plan, or one with a network that nmt-train could not train."""
+    this machine, whose speed is measured. DataError for a damaged plan, one with a network that nmt-train
+    could not train, or unusable texts; ConfigError for a language that is unknown or missing."""
     own = plan_path(config)
     if own.exists() or config.plan:
         path = own if own.exists() else config.plan
@@ -182,8 +185,9 @@ def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = Fal
     """Run all unfinished steps; returns the build with its final plan. `show` is called with each line of the
     plan; `show_bar`: whether to show a progress bar.
 
-    ConfigError for a folder that was started with other settings or texts; UserError for one that is in use;
-    DataError for texts that cannot be used.
+    ConfigError for a folder with other files, or that was started with other settings or texts; UserError for
+    one that is in use; DataError for texts that cannot be used, and for files of the build that are damaged.
+    Also raises the errors of the steps.
     """
     folder = Path(config.output)
     check_output_folder(folder)
@@ -209,7 +213,8 @@ def check_output_folder(folder: Path) -> None:
 
 def start_or_resume(folder: Path, config: BuildConfig) -> Plan:
     """Record settings and plan of a new build, or check those of a resumed one; remove unfinished files.
-    Returns the plan."""
+    Returns the plan. ConfigError for other settings or texts; DataError for changed files; also the errors of
+    `load_or_make_plan`."""
     work, settings, path = folder / WORK, resume_settings(config), plan_path(config)
     finished = Store(work)
     resumed = store.is_started(work / SETTINGS, settings, folder)
@@ -314,7 +319,7 @@ def time_step(build: Build, clock: BuildClock, progress: Progress, step: Step[Bu
 def follow_step(
     build: Build, step: Step[Build], clock: BuildClock, progress: Progress, planned: tuple[float, float]
 ) -> Iterator[None]:
-    """Report progress and messages of other processes every second while a step runs.
+    """Report progress, and log messages of other processes, every second while a step runs.
 
     `planned`: seconds of all earlier steps, and of all steps.
     """

@@ -60,7 +60,7 @@ def grade_speed(flops: float) -> float:
 
 
 def measure_speed() -> float:
-    """Floating-point operations per second of CPU time, on one thread; takes a second.
+    """Measure the floating-point operations per second of CPU time, on one thread; takes a second.
 
     CPU time rather than wall-clock time, so that other load on the machine matters little.
     """
@@ -137,7 +137,7 @@ class TuningPlan:
     n_best: int = 100
     neural_beam: int = 200
     method: str = "mert"
-    hybrid_method: str = "kbmira"  # closer to what its lists promise, and as good on new text
+    hybrid_method: str = "kbmira"  # decodes closer to the BLEU on its lists than mert; as good on new text
     hybrid_lines: int = 0  # for the system with networks; 0: as many as `lines`
 
     @property
@@ -202,7 +202,7 @@ def decide(sizes: CorpusSizes, budget: float, speed: float, matmul: str) -> Plan
 
 
 def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
-    """Yield all candidates, the most expensive first.
+    """Yield all candidates in the order in which they are tried.
 
     Slightly shorter tunings come first, then fewer updates, then the shortest tunings; last, networks are
     left out, the most expensive one first.
@@ -218,22 +218,23 @@ def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
 def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: str) -> Plan | None:
     """Make the plan of the candidate `trial`; None if a network would get too few updates to be worth
     training. `speed`, `matmul`: see Plan."""
-    sensible = 0 < sizes.monolingual_words <= MOST_MONOLINGUAL * sizes.target_words
-    networks = [network_plan(name, sizes, trial.share, speed, sensible) for name in trial.names]
+    monolingual = 0 < sizes.monolingual_words <= MOST_MONOLINGUAL * sizes.target_words
+    networks = [network_plan(name, sizes, trial.share, speed, monolingual) for name in trial.names]
     if None in networks:
         return None
     complete = [network for network in networks if network]
     lines = min(sizes.dev_pairs, trial.lines)
     tuning = TuningPlan(lines, *trial.iterations)
     step_times = estimate_seconds(sizes, complete, tuning, speed, min(sizes.dev_pairs, EVALUATED * lines))
-    return Plan(sizes, speed, matmul, complete, tuning, sensible and bool(complete), step_times)
+    return Plan(sizes, speed, matmul, complete, tuning, monolingual and bool(complete), step_times)
 
 
 def network_plan(
     name: Name, sizes: CorpusSizes, share: float, speed: float, monolingual: bool
 ) -> NetworkPlan | None:
     """Plan one network with the share `share` of its recipe's updates; None if these are too few to be worth
-    training. `monolingual`: whether the CSLM also learns the monolingual text."""
+    training. The corpus must be large enough for a recipe. `speed`: see Plan; `monolingual`: whether the CSLM
+    also learns the monolingual text."""
     settings = recipe(name, sizes.pairs)
     assert settings
     lines, words = sizes.pairs, sizes.target_words
@@ -277,6 +278,7 @@ def estimate_seconds(
         "tune": 3 * start + tuning.iterations * (dev * plain / rates.two_threads + mert),
     }
     if networks:
+        # Their seconds are those of this machine; all estimates are divided by its speed below.
         estimates["networks"] = speed * side_by_side([network.seconds for network in networks])
         estimates["tune-hybrid"] = 2 * start + tuning.hybrid_iterations * (
             hybrid_dev * neural / rates.two_threads + hybrid_mert
@@ -341,7 +343,8 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
 
 
 def reason_left_out(name: Name, plan: Plan) -> str:
-    """Explain why a network is left out, and which budget would include it: the end of a sentence."""
+    """Explain why a network is not in the plan, and which budget would include it: the end of a sentence.
+    `plan`: a plan without it."""
     if not recipe(name, plan.sizes.pairs):
         return f"{plan.sizes.pairs:,} pairs are too few"
     if plan.decisions.get("networks"):
@@ -371,7 +374,7 @@ LONGEST_TUNING = 100  # most iterations: their files are numbered with two digit
 
 
 def write_plan(path: Path, plan: Plan) -> None:
-    """Write a plan as JSON, atomically."""
+    """Write a plan as JSON, atomically. UserError if that fails."""
     files.write_text(path, [json.dumps({"format": FORMAT, **asdict(plan)}, indent=1)])
 
 

@@ -107,13 +107,14 @@ class Facts:
 
 
 def write(path: Path, facts: Facts, samples: int = SAMPLES) -> None:
-    """Write the page atomically. `samples`: bootstrap samples for intervals and significance."""
+    """Write the page atomically. `samples`: bootstrap samples for intervals and significance. UserError if
+    that fails."""
     files.write_text(path, html(facts, samples).rstrip("\n").split("\n"))
 
 
 def html(facts: Facts, samples: int = SAMPLES) -> str:
-    """Build the page: the system and how it was built, then all systems side by side on the development set.
-    `samples`: bootstrap samples."""
+    """Build the page in HTML: the system and how it was built, then all systems side by side on the
+    development set. `samples`: bootstrap samples for intervals and significance."""
     learned = list(learning_charts(facts.networks))
     sections = [
         section("system", "The system", system_section(facts)),
@@ -228,7 +229,8 @@ def networks_section(networks: Sequence[NetworkFacts], learned: Sequence[Chart])
 
 
 def learning_charts(networks: Sequence[NetworkFacts]) -> Iterator[Chart]:
-    """Learning curves on the development set, one chart for each network: their costs have no common axis."""
+    """Yield the learning curves on the development set, a chart for each network and each kind of CURVES that
+    it has: costs of different networks have no common axis."""
     for network in networks:
         for kind in CURVES:
             points = [ChartPoint(x, y) for x, y in network.curves.get(kind, ()) if isfinite(y)]
@@ -264,7 +266,7 @@ FEATURE_KINDS = {
 
 
 def gather_facts(build: Build) -> Facts:
-    """Collect the content of the report from the files of a build."""
+    """Collect the content of the report from the files of a build whose evaluation is finished."""
     result, build_texts = evaluation.read_evaluation(build), BuildTexts(build.work)
     _, target = build_texts.sides(build.config)
     language = sides(build.config)[1].language
@@ -339,7 +341,8 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
 
 
 def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
-    """The systems with their scores on the development set."""
+    """The systems with their BLEU on the development set, and the attention model alone, which could not be
+    chosen."""
     notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
     return [
         SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""))

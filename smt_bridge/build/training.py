@@ -40,7 +40,8 @@ BASE = "moses.ini"
 
 
 def align(build: Build) -> None:
-    """Align training text and development set together, and write both alignments.
+    """Align training text and development set together, and write both alignments. DataError if a text has no
+    words.
 
     A joint model then validates on links like those that it trains on; the development set alone is too small
     to align.
@@ -228,7 +229,8 @@ def start_trainer(folder: str, level: int) -> Callable[[TrainingTask], None]:
 
 
 def train_network(task: TrainingTask) -> None:
-    """Train or resume a network, then write its weights for decoding.
+    """Train or resume a network, then write its weights for decoding. The current directory must be the
+    folder of the build.
 
     These are the average of an attention model's last checkpoints, and the best checkpoint of other networks.
     """

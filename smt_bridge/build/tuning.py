@@ -40,7 +40,7 @@ class TuningResult:
 
     bleu: float  # of the best decoding, 0 to 1
     iterations: list[float]  # BLEU of each, 0 to 1
-    lines: int  # of the development set
+    lines: int  # of the development set that it was tuned on
     names: list[str]  # of the D weights, such as LM0_0
     warning: str = ""  # not empty if the tuning gained nothing
 
@@ -57,7 +57,8 @@ def tune_phrase_based(build: Build) -> None:
 
 
 def tune_hybrid(build: Build) -> None:
-    """Tune the system with all networks, starting from the weights of the phrase-based system."""
+    """Tune the system with all networks. It starts from the weights of the phrase-based system, and START for
+    each network."""
     ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
     for network in build.plan.networks:
         line = FEATURES[network.name].format(path=f"../{NETWORKS}/{network.name}")
@@ -77,8 +78,8 @@ def read_result(build: Build, name: str) -> TuningResult:
 
 def tune(build: Build, name: str, start: Ini, lines: int) -> None:
     """Tune system `name` on `lines` lines of the development set, and write its ini with the tuned weights
-    and its result. `start`: the ini to tune, with paths relative to DEV. Logs a warning if nothing is
-    gained."""
+    and its result to the folder DEV; resumes an unfinished tuning. `start`: the ini to tune, with paths
+    relative to DEV. Logs a warning if nothing is gained. Errors as from `open_tuning` and `loop.run`."""
     plan = build.plan.tuning
     moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
     with locks.locked(tuning_folder(build, name), "smt-build"):
@@ -126,7 +127,8 @@ def sample_lines(lines: Sequence[str], count: int) -> list[str]:
 
 def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
     """Load the decoder of an ini of the build. `n_best`: length of its lists of distinct texts; 0 for the
-    best translation only. Sets up torch if the ini has networks."""
+    best translation only. If the ini has networks, torch is set up for this process: the CPU, with one
+    thread."""
     system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
     if system.feature_lines:
         device.set_up_device("cpu", 1, "mkl")
