@@ -28,7 +28,7 @@ Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their
 def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[str]:
     """Yield a line for each problem. `roots`: folders in which relative paths are looked up, in order; for
     Moses itself, the folder in which it will be started. `thorough`: compare all rows of phrase and
-    reordering tables."""
+    reordering tables. DataError for a table whose first line is malformed."""
     yield from weight_problems(ini)
     yield from section_problems(ini)
     yield from feature_problems(ini)

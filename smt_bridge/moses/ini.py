@@ -67,7 +67,7 @@ def read_weights(path: str | Path) -> Weights:
 
 
 def tuned_names(weights: Weights) -> set[str]:
-    """Names of the features that n-best lists print and tuners tune."""
+    """Names of the features that n-best lists print and tuners tune: all but the UnknownWordPenalty."""
     return {name for name in weights if not name.startswith(UNTUNED)}
 
 
@@ -79,7 +79,7 @@ def format_weights(name: str, values: Iterable[float]) -> str:
 def write_weights(
     path: str | Path, weights: Mapping[str, Iterable[float]], header: Iterable[str] = ()
 ) -> None:
-    """Write a weight file atomically; `header` lines become comments."""
+    """Write a weight file atomically; `header` lines become comments. UserError if that fails."""
     files.write_text(
         path, [*(f"# {line}" for line in header), *(format_weights(*item) for item in weights.items())]
     )
@@ -182,7 +182,8 @@ class Ini:
 
 
 def read(path: str) -> Ini:
-    """Read a moses.ini. DataError for any other file, for the old format, and for what Moses would refuse."""
+    """Read a moses.ini. DataError for any other file, for the old format, and for lines that Moses would
+    refuse."""
     with files.open_bytes(path) as stream:
         text = stream.read()
     return parse(path, [files.decode(line, path, number) for number, line in enumerate(text.split(b"\n"), 1)])
@@ -214,7 +215,7 @@ def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
     """Split an ini into sections as Moses does: # starts a comment anywhere in a line, and a repeated section
     continues the first one. DataError for lines before the first section, and for the old format."""
     sections: dict[str, Section] = {}
-    here: Section | None = None
+    current: Section | None = None
     for row, line in enumerate(lines):
         text = line.partition("#")[0].strip()
         if text.startswith("["):
@@ -229,14 +230,14 @@ def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
                     f"{path}:{row + 1}: section [{name}] belongs to the old moses.ini format; "
                     f"{ADVICE.get(name, CONVERT)}"
                 )
-            here = sections.setdefault(name, Section(row))
-        elif text and here is None:
+            current = sections.setdefault(name, Section(row))
+        elif text and current is None:
             raise DataError(
                 f"{path}:{row + 1}: {numbers.shown(text)} comes before the first section, expected a "
                 "moses.ini that starts with one such as [feature]"
             )
-        elif text and here is not None:
-            here.values.append((row, text))
+        elif text and current is not None:
+            current.values.append((row, text))
     return sections
 
 
@@ -321,7 +322,8 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
 
 
 def write(path: str | Path, ini: Ini, *header: str) -> None:
-    """Write an ini to a file atomically, with the lines of `header`, such as comments, before its own."""
+    """Write an ini to a file atomically, with the lines of `header`, such as comments, before its own.
+    UserError if that fails."""
     with files.Writing(path) as out:
         out.write("\n".join([*header, *ini.lines]))
 
@@ -370,7 +372,7 @@ def feature_weights(ini: Ini, feature: FeatureLine) -> list[float]:
 
 
 def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
-    """Replace a feature's weights in `lines`, keeping the line's comment and line end."""
+    """Replace a feature's weights in the list `lines`, keeping the line's comment and line end."""
     row = ini.weight_rows[name]
     _, mark, comment = lines[row].rstrip("\r").partition("#")
     lines[row] = format_weights(name, values) + f" #{comment}" * bool(mark) + "\r" * lines[row].endswith("\r")
@@ -435,7 +437,7 @@ def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
 
 def folder_beside(ini: Ini) -> str:
     """The ini's folder, if one of its paths exists relative to it but not to the working directory; otherwise
-    empty."""
+    an empty string."""
     folder = str(Path(ini.path).parent)
     paths = [
         feature.options[key] for feature in ini.features for key in PATH_KEYS if feature.options.get(key)

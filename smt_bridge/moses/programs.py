@@ -79,8 +79,9 @@ def run_program(
 
 
 def write_absolute_ini(ini: str, folder: Path) -> Path:
-    """Write a copy of an ini with absolute paths, for Moses' scripts, which change their working directory.
-    As in Moses, relative paths are resolved from the working directory. Returns the copy's path."""
+    """Write a copy of an ini to `folder`, with absolute paths, for Moses' scripts, which change their working
+    directory. As in Moses, relative paths are resolved from the working directory. Returns the copy's path.
+    DataError or ConfigError for an ini that cannot be used."""
     copy = folder / "smt-moses.ini"
     moses_ini.write(copy, moses_ini.with_absolute_paths(moses_ini.read(ini), ["."]))
     return copy
@@ -88,7 +89,8 @@ def write_absolute_ini(ini: str, folder: Path) -> Path:
 
 def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
     """Filter the tables for a text with Moses' own script, into the new folder `output`. Returns the path of
-    the moses.ini in it. ConfigError if the folder exists already; UserError if the script fails."""
+    the moses.ini in it. ConfigError if the folder exists already or the script is missing; UserError if it
+    fails; also the errors of `write_absolute_ini`."""
     folder = Path(output).absolute()
     if folder.exists():
         raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
@@ -103,7 +105,8 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
 
 def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
     """Compile a text table to OUTPUT.minphr with Moses' own program. `scores`: number of columns, for
-    -nscores; without it Moses assumes 4 and aborts on a fifth column. UserError if the program fails."""
+    -nscores; without it Moses assumes 4 and aborts on a fifth column. ConfigError if the program is missing,
+    UserError if it fails."""
     program = moses.program("bin/processPhraseTableMin")
     arguments = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
     with files.parent_folders(output):
@@ -121,7 +124,8 @@ class DecodeOptions:
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
     """Translate the file `text` with Moses' decoder. Outputs are written atomically. DataError if the decoder
-    does not translate every line; UserError if it fails or an output cannot be written."""
+    does not translate every line; ConfigError if it is missing; UserError if it fails or an output cannot be
+    written."""
     program = moses.program("bin/moses")
     command: list[str | Path] = [program, "-f", ini, "-threads", str(options.threads), "-v", "0"]
     output_part, nbest_part = (
@@ -175,9 +179,12 @@ def tune(
     moses: Installation, ini: str, text: str, references: Sequence[str], folder: str, options: TuneOptions
 ) -> Path:
     """Run Moses' own tuning loop in `folder`, with fixed seeds so that it is repeatable. `text`,
-    `references`: paths of the development set. Returns the path of the tuned moses.ini. The folder is locked
-    while the loop runs. UserError if a program fails; the end of its log is then copied to ours. ConfigError
-    if an optimizer is missing or references do not have Moses' names."""
+    `references`: paths of the development set. Returns the path of the tuned moses.ini.
+
+    The folder is locked while the loop runs; UserError if it is in use, or if a program fails; the end of its
+    log is then copied to ours. ConfigError if a program is missing or references do not have Moses' names;
+    also the errors of `write_absolute_ini`.
+    """
     if options.method == "pro":
         check_megam(moses)
     reference = references[0] if len(references) == 1 else common_stem(references)

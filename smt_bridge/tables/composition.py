@@ -4,7 +4,7 @@
 A pair goes if p(s, t) (ln p(t | s) - ln p'(t | s)) is below a threshold. p' is the probability of the best
 segmentation of the pair into two or more pairs of the table, in the same order on both sides; a pair without
 any segmentation stays. Pairs are decided from short sources to long ones, so that a segmentation consists of
-pairs that stay. All pairs are in memory, about 90 bytes each.
+pairs that stay. All pairs are in memory.
 """
 
 from array import array
@@ -119,9 +119,8 @@ def best_composition(
                 continue
             for k in range(i + 1, rows + 1):
                 for m in range(j + 1, columns + 1):
-                    if (k == rows) != (m == columns) or (
-                        i == 0 and k == rows
-                    ):  # leads nowhere, or is the pair itself
+                    # It leads nowhere if it ends on one side only; from start to end it is the pair itself.
+                    if (k == rows) != (m == columns) or (i == 0 and k == rows):
                         continue
                     part = find_row(keys, slots, extend(source[i, k], target[j, m] * MIX))
                     if part != NO_ROW and keep[part]:

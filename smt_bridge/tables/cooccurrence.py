@@ -2,8 +2,8 @@
 is.
 
 Each side of the text has a suffix array: the positions of its words, sorted by the words that follow. Memory
-does not grow with the table: 12 bytes for each word of either side, 32 for each line, and 30 more for each
-word of one side while its suffixes are sorted.
+does not grow with the table: 12 bytes for each word of either side, 32 for each line, and about 30 more for
+each word of one side while its suffixes are sorted.
 """
 
 import math
@@ -42,8 +42,7 @@ class SideArrays(NamedTuple):
 
 
 class Phrases(NamedTuple):
-    """Distinct phrases for compiled functions: those of their words that the text does not have are
-    UNKNOWN."""
+    """Distinct phrases for compiled functions. Words that the text does not have are UNKNOWN."""
 
     words: Numbers
     bounds: Ints  # (phrases + 1,) phrase i is words[bounds[i] : bounds[i + 1]]
@@ -59,7 +58,7 @@ class IndexedText:
     arrays: SideArrays
 
     def look_up(self, phrases: Iterable[bytes]) -> Phrases:
-        """Find phrases in the suffix array."""
+        """Find phrases in the suffix array; words that the text does not have are UNKNOWN."""
         words, bounds = array("i"), array("q", [0])
         for phrase in phrases:
             words.extend(self.numbers.get(word, UNKNOWN) for word in split(phrase))
@@ -130,13 +129,20 @@ class Cooccurrences:
 
     def count(self, pairs: Sequence[PhrasePair]) -> Ints:
         """Count the sentence pairs with the source phrase, the target phrase, and both: (pairs, 3)"""
-        sources, source_of = distinct([pair.source for pair in pairs])
-        targets, target_of = distinct([pair.target for pair in pairs])
+        sources, source_rows = distinct([pair.source for pair in pairs])
+        targets, target_rows = distinct([pair.target for pair in pairs])
         source, target = self.source.look_up(sources), self.target.look_up(targets)
         cached = np.array([self.frequent.get(phrase, -1) for phrase in targets], np.int64)
         counts = np.zeros((len(pairs), 3), np.int64)
         count_pairs(
-            self.source.arrays, self.target.arrays, source, target, source_of, target_of, cached, counts
+            self.source.arrays,
+            self.target.arrays,
+            source,
+            target,
+            source_rows,
+            target_rows,
+            cached,
+            counts,
         )
         for index in np.flatnonzero(target.high - target.low >= FREQUENT):
             self.frequent[targets[index]] = int(cached[index])
@@ -224,13 +230,14 @@ def count_pairs(
     target_side: SideArrays,
     sources: Phrases,
     targets: Phrases,
-    source_of: Ints,
-    target_of: Ints,
+    source_rows: Ints,
+    target_rows: Ints,
     target_counts: Ints,
     counts: Ints,
 ) -> None:
-    """Count sentence pairs into `counts` (R, 3). Row r is sources[source_of[r]], targets[target_of[r]].
-    `target_counts`: (targets,) numbers of sentences, -1 if they are not known yet.
+    """Count sentence pairs into `counts` (R, 3). Row r has the phrases `source_rows[r]` of `sources` and
+    `target_rows[r]` of `targets`. `target_counts`: (targets,) numbers of sentences; -1, where they are
+    not known yet, is replaced.
 
     The rarer phrase of a row decides the cost: either its source sentences are marked and the occurrences
     of the target looked up, or its target sentences are read.
@@ -239,8 +246,8 @@ def count_pairs(
     source_marks, target_marks = np.zeros(lines, np.int32), np.zeros(lines, np.int32)
     sentences, scratch = np.zeros(lines, np.int32), np.zeros(lines, np.int32)
     source_mark, target_mark, source_count, previous = 0, 0, 0, -1
-    for row in range(len(source_of)):
-        source, target = source_of[row], target_of[row]
+    for row in range(len(source_rows)):
+        source, target = source_rows[row], target_rows[row]
         if source != previous:
             previous = source
             source_mark += 1

@@ -1,5 +1,5 @@
-"""Filter a phrase table to the pairs whose source occurs in given texts; with the table of Multi30k, this
-cuts the work of everything that follows to an eighth. The same rows of the reordering table are kept."""
+"""Filter a phrase table to the pairs whose source occurs in given texts, and its reordering table to the same
+rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -17,13 +17,13 @@ from nmt.io import files
 LONGEST = 8
 BLOCK = 50_000  # rows that are decided together
 
-Over = Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]]
-Keep = Callable[[Sequence[PhrasePair]], Iterable[bool]]
+Over = Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]]  # yields the same rows, and counts them, say
+Keep = Callable[[Sequence[PhrasePair]], Iterable[bool]]  # whether each row of a block is kept
 
 
 class Occurring:
-    """The source phrases that occur in some sentences; test with `in`. Only blanks and tabs separate
-    words."""
+    """The source phrases that occur in some tokenized sentences; test with `in`. `grams` are those of up to
+    LONGEST words. Only blanks and tabs separate words."""
 
     def __init__(self, lines: Iterable[bytes]) -> None:
         self.grams: set[bytes] = set()
@@ -49,7 +49,8 @@ def split(line: bytes) -> list[bytes]:
 
 
 def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
-    """Read the lines of tokenized texts, words joined by a blank. Other whitespace is part of words."""
+    """Read the lines of tokenized texts, words joined by a blank. Other whitespace is part of words.
+    DataError for bad bytes."""
     for path in paths:
         for line in files.read_lines(path):
             yield " ".join(files.split_words(line)).encode("utf-8")
@@ -58,8 +59,8 @@ def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
 def wanted_rows(
     table: str | Path, wanted: Occurring | None, unsorted: bool = False, over: Over = lambda rows: rows
 ) -> Iterator[PhrasePair]:
-    """Yield the wanted rows of a table; without `wanted` all. DataError for a table that is malformed. `over`
-    wraps the iterator of all rows, for example to count them."""
+    """Yield the wanted rows of a table; without `wanted` all. `unsorted`: accept lines in any order; `over`
+    wraps the iterator of all rows, for example to count them. DataError for a table that is malformed."""
     previous, keep = b"", wanted is None
     for pair in over(phrase_table.read_strict(table, unsorted)):
         if wanted is not None and pair.source != previous:
@@ -71,8 +72,9 @@ def wanted_rows(
 def same_rows(
     pairs: Iterable[PhrasePair], others: Iterable[PhrasePair], name: str
 ) -> Iterator[tuple[PhrasePair, PhrasePair]]:
-    """Yield each row of the phrase table with the row of the reordering table for the same pair. DataError
-    for the first pair that only one of them has."""
+    """Yield each row of the phrase table with the row of the reordering table for the same pair. `name`: of
+    the reordering table, for messages. DataError for the first pair that only one of them has, or that
+    differs."""
     for pair, row in zip_longest(pairs, others):
         if pair is None or row is None or is_other_pair(pair, row):
             raise row_mismatch(name, pair, row)
@@ -103,7 +105,7 @@ class Filtering:
 
     table: str | Path
     output: str | Path
-    reordering: str | Path = ""
+    reordering: str | Path = ""  # empty: there is none
     reordering_output: str | Path = ""
     unsorted: bool = False
 
@@ -116,7 +118,8 @@ def filter_tables(
 ) -> int:
     """Write the wanted rows of a phrase table, and the same rows of its reordering table if there is one;
     returns their number. `over`: see `wanted_rows`; `keep`: called with blocks of the wanted rows in turn,
-    returns which of them to write. DataError as from `wanted_rows` and `same_rows`."""
+    returns which of them to write. DataError as from `wanted_rows` and `same_rows`; UserError if an output
+    cannot be written."""
     pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
     rows: Iterator[tuple[PhrasePair, bytes]]
     if not paths.reordering:
@@ -140,7 +143,7 @@ def write_rows(
     rows: Iterable[tuple[bytes, bytes]], output: str | Path, reordering_output: str | Path | None = None
 ) -> int:
     """Write lines of a phrase table and, if it has an output, of its reordering table, atomically; returns
-    their number."""
+    their number. UserError if that fails."""
     count = 0
     with ExitStack() as stack:
         out = stack.enter_context(files.Writing(output))

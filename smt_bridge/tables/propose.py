@@ -36,7 +36,7 @@ from smt_bridge.tables.filter import Occurring, same_rows
 
 FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
 PROPOSED = b"2.718282"  # exp(1): the row counts as one proposal
-TABLE = b"1"
+TABLE = b"1"  # the row is one of the table
 COLUMNS = 4  # scores of a row before the last one is added
 REORDERING = 6  # probabilities of a row of the reordering table
 RARE = 10  # a source that was extracted more often gets the mean of the whole reordering table
@@ -51,10 +51,11 @@ class KnownPairs:
 
     targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
     counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
-    target_counts: dict[bytes, int] = field(default_factory=dict)
+    target_counts: dict[bytes, int] = field(default_factory=dict)  # how often a target was
     # target words without escapes -> as the table writes them
     words: dict[str, str] = field(default_factory=dict)
     reordering: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)  # of rare sources
+    # of all rows of the reordering table
     mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(REORDERING))
 
 
@@ -96,8 +97,8 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
 
 
 def add_pair(table: KnownPairs, pair: PhrasePair, location: str) -> None:
-    """Add a row of the phrase table to `table`. DataError for malformed counts. `location`: file and line,
-    for messages."""
+    """Add a row of the phrase table to `table`. `location`: file and line, for messages. DataError for
+    malformed counts."""
     table.targets.setdefault(pair.source, set()).add(pair.target)
     counts = phrase_table.counts(pair, location)
     if len(counts) > 1:
@@ -124,7 +125,8 @@ def reordering_scores(row: PhrasePair, location: str) -> NDArray[np.float64]:
 
 
 def thin_sources(occurring: Occurring, table: KnownPairs, config: ProposeConfig) -> list[bytes]:
-    """The phrases of a text that the table lacks or for which it has few translations, in byte order."""
+    """The phrases of a text, of up to `max_length` words, that have at most `thin` translations in the table
+    or were extracted at most `rare` times, in byte order. `config` has these three settings."""
     sources = []
     for source in sorted(occurring.grams):
         if source.count(b" ") >= config.max_length:
@@ -136,7 +138,8 @@ def thin_sources(occurring: Occurring, table: KnownPairs, config: ProposeConfig)
 
 
 def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
-    """Read one of Moses' lex files, with lines `word given probability`. DataError for any other line."""
+    """Read one of Moses' lex files, with lines `word given probability`; returns the probabilities by (given,
+    word). DataError for any other line."""
     lexicon = {}
     for number, line in enumerate(files.read_lines(path), 1):
         try:
@@ -152,9 +155,9 @@ def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
 def best_links(
     origins: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
 ) -> tuple[list[tuple[int, int]], float]:
-    """Link each of `words` to the word of `origins`, or to NULL, that makes it most likely. Returns the links
-    as pairs of indices (origin, word), without those to NULL, and the product of the probabilities, each at
-    least FLOOR."""
+    """Link each of `words` to the word of `origins`, of which there is at least one, or to NULL, whichever
+    makes it most likely. Returns the links as pairs of indices (origin, word), without those to NULL, and the
+    product of the probabilities, each at least FLOOR."""
     points, weight = [], 1.0
     for position, word in enumerate(words):
         chances = [lexicon.get((origin, word), 0.0) for origin in origins]
@@ -186,8 +189,8 @@ def table_line(
     scores = b" ".join(
         b"%.6g" % min(1.0, max(1e-38, score)) for score in (chances[0], inverse, chances[1], direct)
     )
-    shape = b" ".join(b"%d-%d" % point for point in points)
-    fields = (source, target, scores, PROPOSED, shape, *counts)
+    alignment = b" ".join(b"%d-%d" % point for point in points)
+    fields = (source, target, scores, PROPOSED, alignment, *counts)
     return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % fields
 
 
@@ -327,7 +330,7 @@ def merge_rows(
 ) -> Iterator[tuple[bytes, bytes]]:
     """Merge proposed rows into both tables in LC_ALL=C order; yields the lines of the phrase table and of the
     reordering table, empty if `reordering` is None. Existing rows get 1 as their last score, which marks them
-    as not proposed."""
+    as not proposed. `rows`: sorted, as from `Proposer.rows`; `reordering`: a line for each of `pairs`."""
     others = iter(reordering) if reordering is not None else None
     old = ((pair.line(TABLE), next(others) if others else b"") for pair in pairs)
     return heapq.merge(old, ((row.line, row.reordering) for row in rows), key=lambda both: both[0])

@@ -24,14 +24,15 @@ Ints = NDArray[np.int64]
 
 
 class Pruner:
-    """Decides which rows of a table stay, block by block."""
+    """Decides which rows of a table stay, block by block. It counts the rows `read`, those that are too
+    `rare`, those that occur together by `chance`, and those that the texts have `together`."""
 
     def __init__(self, table: str, config: PruneConfig, texts: tuple[str, str] | None) -> None:
         """`table`: its name, for messages; `texts`: the parallel text that it was made from, which
         prune_significance needs. ConfigError if it is missing, or for a bad threshold; DataError for texts
         that are not parallel, or empty."""
         self.table, self.config, self.texts = table, config, texts
-        self.read = self.rare = self.chance = self.together = 0  # numbers of rows
+        self.read = self.rare = self.chance = self.together = 0
         self.counts: Cooccurrences | None = None
         if config.prune_significance:
             if texts is None:
@@ -113,11 +114,11 @@ def prune_tables(
     over: Over = lambda rows: rows,
 ) -> int:
     """Write the rows of a phrase table that pruning keeps, and the same rows of its reordering table; returns
-    their number. `texts`: the parallel text that the table was made from. With prune_entropy the table is
-    read twice.
+    their number. `wanted`, `over`: see `wanted_rows`; `texts`: the parallel text that the table was made
+    from. With prune_entropy the table is read twice.
 
-    DataError as from `filter_tables`, for a table without counts where they are needed, and if no pair of the
-    table occurs in the texts.
+    ConfigError as from `Pruner`. DataError as from `filter_tables`, for a table without counts where they are
+    needed, and if no pair of the table occurs in the texts.
     """
     pruner = Pruner(str(paths.table), config, texts)
     if not config.prune_entropy:

@@ -51,7 +51,8 @@ log = logging.getLogger(__name__)
 
 
 def write_columns(table: str, columns: list[dict[str, object]]) -> None:
-    """Describe the new columns of a finished table in a JSON file beside it."""
+    """Describe the new columns of a finished table in a JSON file beside it. UserError if it cannot be
+    written."""
     files.write_text(f"{table}.scores.json", [json.dumps({"version": 1, "columns": columns}, indent=1)])
 
 
@@ -77,7 +78,7 @@ class OldTable:
 
     def __init__(self, path: str, identities: Sequence[str]) -> None:
         """Open the old table. `identities`: of the wanted features. DataError if the old table has none of
-        them, or if its description is missing or damaged."""
+        them, is malformed, or if its description is missing or damaged."""
         self.path = path
         by_identity = read_columns(path)
         self.columns = [by_identity.get(identity) for identity in identities]
@@ -92,7 +93,8 @@ class OldTable:
 
     def find(self, chunk: Sequence[PhrasePair]) -> NDArray[np.float64]:
         """Natural logarithms of the old scores, nan where there is none: (pairs, features). Must be called
-        for all chunks, in the order of the table. Updates `matches` and `lookups`."""
+        for all chunks, in the order of the table. Updates `matches` and `lookups`. DataError for a malformed
+        line of the old table."""
         values = np.full((len(chunk), len(self.columns)), np.nan)
         for row, pair in enumerate(chunk):
             wanted = sort_key(pair)
@@ -116,8 +118,8 @@ def sort_key(pair: PhrasePair) -> bytes:
 # ---- chunks ------------------------------------------------------------------------------------------------
 
 
-# pairs: a few thousand sources fill the matrices of each level, and their states stay near 100 MB at 1000
-# units
+# pairs: enough sources for large matrix products; the states of a network of 1000 units then take about 100
+# MB
 CHUNK = 4096
 LONGEST = 4 * CHUNK  # a source with more options than that is cut
 SAMPLES = 4  # least number of chunks, spread over the table, in a sample
@@ -148,14 +150,14 @@ class TableSurvey:
     scored."""
 
     pairs: int = 0
-    sources: int = 0
+    sources: int = 0  # source phrases
     chunks: int = 0
-    columns: int = 0
+    columns: int = 0  # scores of a line
     sample: list[list[PhrasePair]] = field(default_factory=list)  # chunks from all over the table
 
 
 def read_survey(table: str, unsorted: bool = False) -> TableSurvey:
-    """Read and check a whole table. DataError for its first error."""
+    """Read and check a whole table. `unsorted`: accept lines in any order. DataError for its first error."""
     result = TableSurvey()
     every = 1
     for number, chunk in enumerate(cut_chunks(phrase_table.read_strict(table, unsorted))):
@@ -215,14 +217,14 @@ def compute_chunks(
 
 
 def unscored_pairs(chunk: Sequence[PhrasePair], values: Scores) -> Task:
-    """For each feature, the pairs whose value is still unknown (nan)."""
+    """Select, for each feature, the pairs whose value is still unknown (nan)."""
     pairs = of_phrases(chunk)
     unknown = np.isnan(values)
     return [pairs if missing.all() else pairs.take(np.flatnonzero(missing)) for missing in unknown.T]
 
 
 def scored_lines(chunk: Sequence[PhrasePair], values: Scores) -> Iterator[bytes]:
-    """The lines of a chunk, with one more score per feature."""
+    """Yield the lines of a chunk, with one more score per feature. ValueError for a value that is nan."""
     for pair, row in zip(chunk, values.tolist(), strict=True):
         yield pair.line(b" ".join(map(moses_score, row)))
 
@@ -297,14 +299,15 @@ def score_table(
     `features`: TYPE[:NAME]=PATH, see features/registry.py; `settings`: how they compute, by default with the
     threads of this process. The other arguments are the options of that name: `table` and `output` are plain
     or gzip files, or `-`; `unsorted` takes a table that is not in LC_ALL=C order; `shard` (i, n) scores the
-    i-th of n parts; `resume` continues a job that was killed; `reuse` copies scores from an earlier output;
-    `report` names a folder; `executor` is one of EXECUTORS, `cluster` a Dask scheduler. `progress` is called
-    with the pairs done and the pairs of the table, first before any chunk is computed, then after each.
+    i-th of n parts, from 1; `resume` continues a job that was killed; `reuse` copies scores from an earlier
+    output; `report` names a folder; `executor` is one of EXECUTORS, `cluster` a Dask scheduler. `progress` is
+    called with the pairs done and the pairs of the table, before any chunk is computed and after each.
 
-    ConfigError for arguments that contradict each other, DataError for a table that is not sound, and for a
-    feature what its `load` raises; before any work.
+    Before any work, ConfigError for arguments that contradict each other, DataError for a table that is not
+    sound, and for a feature what its `load` raises. UserError if the output cannot be written, another
+    process works on it, or a worker is lost.
     """
-    how = ExecutorConfig(executor, workers, cluster, mixed_workers)
+    executor_config = ExecutorConfig(executor, workers, cluster, mixed_workers)
     check_arguments(table, output, shard=shard, resume=resume, reuse=reuse, unsorted=unsorted)
     with lock_job(output, "smt-score-table") if has_job(table, output) else nullcontext():
         specs = parse_features(features)
@@ -312,12 +315,12 @@ def score_table(
         refuse_aligned(loaded)
         old = old_table(reuse, loaded)
         summary = TableReport(report, loaded.names, loaded.features) if report else None
-        with loaded.executor(how) as running:
+        with loaded.executor(executor_config) as running:
             source = TableSource(table, survey_table(table, unsorted, summary is not None), shard, unsorted)
             chunks = source.chunks()
             if loaded.settings.precision != "fp32":
                 chunks = log_precision(loaded, source.survey, chunks)
-            job = start_job(source, output, loaded, resume, reuse, how)
+            job = start_job(source, output, loaded, resume, reuse, executor_config)
             if job and resume:
                 again = old_table(reuse, loaded)
                 compute = partial(compute_chunks, executor=running, features=len(loaded), old=again)
@@ -415,7 +418,7 @@ class TableSource:
 
     path: str
     survey: TableSurvey | None  # None: it can be read only once
-    shard: tuple[int, int] | None = None  # the i-th of n parts
+    shard: tuple[int, int] | None = None  # (i, n): the i-th of n parts, from 1
     unsorted: bool = False
 
     def chunks(self) -> Iterator[list[PhrasePair]]:
@@ -460,7 +463,7 @@ def start_job(
     features: FeatureSet,
     resume: bool,
     reuse: str | None,
-    how: ExecutorConfig,
+    executor_config: ExecutorConfig,
 ) -> ScoringJob | None:
     """Open the job folder beside the output, and log how many chunks a resumed job has finished; None for
     streams. Errors as in `open_job`."""
@@ -475,7 +478,7 @@ def start_job(
         "threads": features.settings.threads,
         "reuse": reuse,
         "chunk": CHUNK,
-        **how.recorded(),
+        **executor_config.recorded(),
     }
     job = open_job(output, settings, len(features), resume)
     if done := job.count():

@@ -28,7 +28,8 @@ class Kbmira:
     def tune(
         self, pool: Pool, start: Floats | None, seed: int, progress: Progress = silent, **unused: object
     ) -> TuningPoint:
-        """Run batch MIRA from `start`, or from zero weights; parameters as in `Tuner.tune`."""
+        """Run batch MIRA from `start`, or from zero weights; parameters as in `Tuner.tune`, of which `others`
+        and `threads` are not used."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
         weights = np.where(free, 0.0 if start is None else start, 0.0)

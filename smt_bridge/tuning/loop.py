@@ -41,7 +41,8 @@ from smt_bridge.tuning.tuner import Tuner, TuningPoint
 
 log = logging.getLogger(__name__)
 
-# loss of BLEU, against the best, that means that the step was too long rather than that tuning has converged
+# a decoding whose BLEU is lower than the best by more than this took too long a step; it does not mean that
+# tuning has converged
 SLUMP = 0.01
 ROUNDING = 1e-4  # smaller differences of scores are rounding errors
 SETTINGS = "tune.json"
@@ -69,7 +70,7 @@ class Tuning:
 
     folder: Path
     names: list[str]  # of the D single weights
-    sentences: int
+    sentences: int  # of the development set
     config: TuneConfig
     tuner: Tuner
     threads: int = 1  # of the tuner; no result depends on them
@@ -126,7 +127,7 @@ class Tuning:
 
     def save(self, iteration: Iteration) -> None:
         """Write the next iteration to its file atomically, and append it to `iterations`. Its statistics
-        become int16, as they will be read back."""
+        become int16, as they will be read back. UserError if the file cannot be written."""
         with (
             store.unfinished(self.path(len(self.iterations)), recorded=True) as part,
             open(part, "wb") as out,
@@ -144,7 +145,7 @@ class Tuning:
         self.iterations.append(iteration)
 
     def pool(self) -> Pool:
-        """Pool the hypotheses of all iterations decoded so far. DataError if they have no BLEU."""
+        """Pool the hypotheses of all iterations so far. DataError as from `make_pool`."""
         rows: pools.Rows = {}
         for iteration in self.iterations:
             cuts = np.flatnonzero(np.diff(iteration.owner)) + 1
@@ -159,7 +160,7 @@ class Tuning:
         return pools.make_pool(self.names, rows, self.sentences)
 
     def best(self) -> int:
-        """Index of the iteration with the highest BLEU; on ties the first."""
+        """Index of the iteration with the highest BLEU; on ties the first. There must be one."""
         return max(range(len(self.iterations)), key=lambda number: (self.iterations[number].bleu, -number))
 
     def stop_reason(self) -> str:
@@ -199,23 +200,23 @@ class Tuning:
         tuned = self.tune_pool(pool, self.config.seed * 1000 + len(self.iterations)).weights
         start, others = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
 
-        def reached() -> Floats:
+        def moved_weights() -> Floats:
             return tuned if share == 1 else pools.normalize(start + share * (tuned - start))
 
-        while not self.is_same(reached(), start) and any(
-            self.is_same(reached(), self.iterations[number].weights) for number in others
+        while not self.is_same(moved_weights(), start) and any(
+            self.is_same(moved_weights(), self.iterations[number].weights) for number in others
         ):
             share /= 2  # decoded before, and worse
-        return TuningPoint(reached(), pool.bleu(reached()))
+        return TuningPoint(moved_weights(), pool.bleu(moved_weights()))
 
     def is_same(self, weights: Floats, others: Floats) -> bool:
         """Whether all weights differ by less than the setting `still`."""
         return bool(np.abs(weights - others).max() < self.config.still)
 
     def search_errors(self) -> tuple[int, float]:
-        """Number of search errors: sentences for which some list contains a translation that scores higher,
-        under the weights of the best decoding, than all translations of that decoding. Also returns BLEU with
-        these translations, 0 to 1."""
+        """Count search errors: sentences for which some list contains a translation that scores higher, under
+        the weights of the best decoding, than all translations of that decoding. Returns their number, and
+        the corpus BLEU, 0 to 1, with the highest-scoring translations of all lists."""
         best, pool = self.iterations[self.best()], self.pool()
         decoded = np.full(self.sentences, -np.inf)
         np.maximum.at(decoded, best.owner, best.features @ best.weights)
@@ -224,7 +225,7 @@ class Tuning:
         return int(lost.sum()), float(bleu(pool.stats[rows].sum(0)))
 
     def gain_warning(self) -> str:
-        """A warning if no tuned weights decode better than the initial weights; otherwise empty."""
+        """A warning if no tuned weights decode better than the initial ones; empty otherwise."""
         best = self.iterations[self.best()]
         if best.promised:
             return ""
@@ -248,9 +249,10 @@ Decode = Callable[[Weights], Generator[PhraseTranslation]]  # translates the dev
 def run(
     tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Sequence[BleuReferences]
 ) -> str:
-    """Decode with the weights `starts`, then tune and decode in turns until a stopping rule applies; returns
-    the reason to stop. Reads finished iterations from the folder of the tuning first, and writes each new
-    one. UserError if no weights change BLEU; DataError for a damaged file."""
+    """Decode with the weights `starts`, (D,) each, then tune and decode in turns until a stopping rule
+    applies; returns the reason to stop. Reads finished iterations from the folder of the tuning first, and
+    writes each new one. UserError if no weights change BLEU or a file cannot be written; DataError for a
+    damaged file, or as from `make_pool`. `references`: of each sentence."""
     tuning.load()
     if tuning.iterations:
         log.info(
@@ -275,13 +277,13 @@ def run(
         start_time = time.monotonic()
         with closing(decode(pools.to_weights(tuning.names, point.weights))) as translations:
             tuning.save(collect(translations, point, references, cache))
-        here = tuning.iterations[-1]
+        latest = tuning.iterations[-1]
         seconds = time.monotonic() - start_time
         log.info(
             "iteration %d: BLEU %.2f%s, %s hypotheses, %.0f s (%.1f sentences a second)",
-            len(tuning.iterations), 100 * here.bleu,
-            f" (on the lists {100 * point.bleu:.2f})" if point.bleu else "", f"{len(here.owner):,}", seconds,
-            tuning.sentences / seconds,
+            len(tuning.iterations), 100 * latest.bleu,
+            f" (on the lists {100 * point.bleu:.2f})" if point.bleu else "", f"{len(latest.owner):,}",
+            seconds, tuning.sentences / seconds,
         )  # fmt: skip
     lost, bleu_of_lists = tuning.search_errors()
     if lost:
@@ -302,7 +304,8 @@ def collect(
     cache: list[dict[str, list[int]]],
 ) -> Iteration:
     """Make an iteration from the decoder's n-best lists. `point`: the weights of the decoding, and their BLEU
-    on the earlier lists. `cache`: for each sentence, statistics of texts seen before."""
+    on the earlier lists. `cache`: for each sentence, the BLEU statistics of texts seen before, by text; new
+    ones are added."""
     owner, features, stats, tops = [], [], [], []
     for number, translation in enumerate(translations):
         sentence_cache = cache[number]
@@ -334,8 +337,9 @@ def check_folder(folder: Path) -> None:
 
 
 def open_folder(folder: Path, settings: Mapping[str, object], config: TuneConfig, tuner: Tuner) -> None:
-    """Record in the folder what is tuned and how, or check that a resumed tuning has the same settings. The
-    caller holds the lock of the folder. ConfigError if the settings differ."""
+    """Record in the folder what is tuned and how, or check that a resumed tuning has the same settings,
+    except for `iterations` and `patience`. Removes unfinished files. The caller holds the lock of the folder.
+    ConfigError if the settings differ, DataError if the recorded ones are damaged."""
     same = {**settings, **asdict(config), **asdict(tuner)}
     for name in ("iterations", "patience"):
         same.pop(name)  # a resumed tuning may ask for more
@@ -407,7 +411,8 @@ class Redecoder:
         self.weights: Weights = {}
 
     def compute(self, block: DecodingBlock) -> list[PhraseTranslation]:
-        """Translate a block, dropping the details that only explanations need."""
+        """Translate a block with its weights. The translations have only texts, features and totals, without
+        what explanations need."""
         if block.weights != self.weights:
             self.decoder, self.weights = with_weights(self.decoder, block.weights), block.weights
         return [strip_details(self.decoder.translate_line(line)) for line in block.lines]
@@ -425,8 +430,8 @@ def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
 
 
 def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
-    """The weights to decode with before the first tuning: first those of the system without its stateful
-    features, then those of the whole system.
+    """The weights (D,) to decode with before the first tuning: first those of the system without its stateful
+    features, then those of the whole system; only the latter if there are no stateful features, or no others.
 
     A search with networks gives short lists of similar texts. On these alone, almost any weight looks right
     for a feature that the networks can compensate for. But the search prunes by that feature, so a wrong
@@ -434,11 +439,12 @@ def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
     """
     own = from_weights(names, decoder.system.tuneable_weights())
     stateful = {feature.name for feature in decoder.features if isinstance(feature, StatefulFeature)}
-    without = np.where([head in stateful for head in feature_names(names)], 0.0, own)
+    without = np.where([name in stateful for name in feature_names(names)], 0.0, own)
     return [own] if (without == own).all() or not without.any() else [without, own]
 
 
 def whole_weights(system: PhraseBasedSystem, names: Sequence[str], values: Floats) -> Weights:
-    """All weights of the tuned features by name, including those of scores that are not tuneable."""
+    """All weights of the tuned features by name, including those of scores that are not tuneable. `values`:
+    (D,), of `names`."""
     weights = system.with_weights(to_weights(names, values))
     return {name: weights[name] for name in system.sizes}

@@ -26,7 +26,7 @@ from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 
 NARROW = 1e-9  # steps are not placed between bends that are closer than this: rounding would decide
-LANES = 4  # smallest steps kept side by side in `trace`, a to d, so that none waits for the one before
+LANES = 4  # minima, a to d, that `trace` keeps side by side, so that no comparison waits for the one before
 Bends = tuple[Ints, Ints, Ints, Floats]  # see `envelope`
 
 
@@ -91,16 +91,16 @@ def trace(
     rows_after: Ints,
     steps: Floats,
 ) -> int:
-    """Fill `first`, `rows_before`, `rows_after` and `steps` in the format of `envelope`; returns the number
-    of bends. `cross`: scratch space for the rows of a sentence."""
+    """Fill `first`, `rows_before`, `rows_after` and `steps` in the format of `envelope`, the last three with
+    room for N bends; returns the number of bends. `cross`: scratch space for the rows of the longest list."""
     bends = 0
     for sentence in range(len(starts) - 1):
         start, size = starts[sentence], starts[sentence + 1] - starts[sentence]
-        now, value, slope = start, values[start], slopes[start]
+        current, value, slope = start, values[start], slopes[start]
         for row in range(start + 1, start + size):
             if slopes[row] <= slope and (slopes[row] < slope or values[row] > value):
-                now, value, slope = row, values[row], slopes[row]
-        first[sentence] = now
+                current, value, slope = row, values[row], slopes[row]
+        first[sentence] = current
         while True:
             # Two loops without branches, which become vector instructions: where each steeper line crosses
             # this one, and the first of these steps.
@@ -123,9 +123,9 @@ def trace(
                 # Of several lines that cross at the same step, the steepest wins.
                 if cross[at] == nearest and (following < 0 or slopes[start + at] > slopes[following]):
                     following = start + at
-            rows_before[bends], rows_after[bends], steps[bends] = now, following, nearest
+            rows_before[bends], rows_after[bends], steps[bends] = current, following, nearest
             bends += 1
-            now, value, slope = following, values[following], slopes[following]
+            current, value, slope = following, values[following], slopes[following]
     return bends
 
 
@@ -148,25 +148,25 @@ def sum_bends(stats: Floats, first: Ints, rows_before: Ints, rows_after: Ints) -
 
 
 def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
-    """The upper envelope of value + step x slope of each sentence.
+    """The upper envelope of value + step x slope of each sentence, along all sentences at once.
 
-    values, slopes (N,), starts (S + 1,) -> the leftmost row of each sentence (S,), and for each bend the row
-    before it, the row after it, and its step: (B,) each, in no particular order.
+    values, slopes (N,), starts (S + 1,) -> the best row of each sentence before all bends (S,), and for each
+    bend the row before it, the row after it, and its step: (B,) each, in no particular order.
     """
     counts = np.diff(starts)
     low = np.minimum.reduceat(slopes, starts[:-1])
-    here = np.flatnonzero(slopes == np.repeat(low, counts))  # of the smallest slope; of these, the highest
-    now = first_best(values[here], here, np.searchsorted(here, starts[:-1]))
-    first = now.copy()
+    lowest = np.flatnonzero(slopes == np.repeat(low, counts))  # of the smallest slope; of these, the highest
+    current = first_best(values[lowest], lowest, np.searchsorted(lowest, starts[:-1]))
+    first = current.copy()
     rows = np.arange(len(values))
     owner = np.repeat(np.arange(len(counts)), counts)
     rows_before, rows_after, steps = [], [], []
     while True:
-        rising = slopes[rows] > slopes[now][owner]
+        rising = slopes[rows] > slopes[current][owner]
         rows, owner = rows[rising], owner[rising]
         if not len(rows):
             break
-        old = now[owner]
+        old = current[owner]
         cross = (values[old] - values[rows]) / (slopes[rows] - slopes[old])
         begins = np.flatnonzero(np.diff(owner, prepend=-1))
         alive = owner[begins]
@@ -174,11 +174,11 @@ def envelope(values: Floats, slopes: Floats, starts: Ints) -> Bends:
         ties = np.flatnonzero(cross == np.repeat(nearest, np.diff(begins, append=len(rows))))
         # Of several lines that cross at the same step, the steepest wins.
         following = first_best(slopes[rows[ties]], rows[ties], np.searchsorted(ties, begins))
-        rows_before.append(now[alive])
+        rows_before.append(current[alive])
         rows_after.append(following)
         steps.append(nearest)
-        now = now.copy()
-        now[alive] = following
+        current = current.copy()
+        current[alive] = following
     if not rows_before:
         return first, np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
     return first, np.concatenate(rows_before), np.concatenate(rows_after), np.concatenate(steps)
@@ -193,8 +193,8 @@ def first_best(keys: Floats, rows: Ints, begins: Ints) -> Ints:
 
 
 def cumulative_statistics(stats: Floats, first: Ints, rows_before: Ints, rows_after: Ints) -> Floats:
-    """The statistics of the corpus with the hypotheses `first` (S,), then after each of the bends (B,), in
-    order: (B + 1, 9)"""
+    """Statistics of the corpus, summed over its sentences: with the hypotheses `first` (S,), then after each
+    of the bends (B,), in order: (B + 1, 9). `stats`: (N, 9)"""
     sums = np.vstack([stats[first].sum(0), stats[rows_after] - stats[rows_before]])
     return np.asarray(np.cumsum(sums, 0, out=sums))
 
@@ -204,7 +204,7 @@ def cumulative_statistics(stats: Floats, first: Ints, rows_before: Ints, rows_af
 
 RANDOM_DIRECTIONS = 10  # of each pass, besides one for each feature
 POLISHED = 3  # best points from which the search continues along more directions
-POLISH_DIRECTIONS = 60
+POLISH_DIRECTIONS = 60  # random directions of each pass from these points
 GAIN = 1e-5  # BLEU that a pass must gain for another to follow
 PASSES = 30  # at most
 
@@ -218,8 +218,9 @@ def climb(
     stop: threading.Event | None = None,
 ) -> TuningPoint:
     """Climb from one starting point (D,): each pass tries the direction of each feature and `extra` random
-    directions, and takes each step that improves BLEU. `free`: whether each weight may change (D,). Ends
-    early once `stop` is set."""
+    directions, and takes each step that improves BLEU. Returns the weights, scaled to sum |w| = 1 after each
+    pass, and their BLEU. `free`: whether each weight may change (D,); `seed`: numbers that seed the random
+    directions and their order. Ends early once `stop` is set."""
     rng = np.random.default_rng(list(seed))
     weights, axes = start.copy(), np.flatnonzero(free)
     values = search.values(weights)

@@ -33,7 +33,7 @@ BLOCK_BEGIN = re.compile(r"(FEATURES|SCORES)_TXT_BEGIN_[0-9]+$")
 
 def read_blocks(path: str, kind: str) -> Iterator[tuple[int, list[str], Floats]]:
     """Yield the sentence id, the names in the header, and the rows (N, columns) of each block of a file.
-    `kind`: FEATURES or SCORES. DataError, with the line, for a file of another form."""
+    `kind`: FEATURES or SCORES. DataError, with the line, for an empty file and for one of another form."""
     lines = enumerate(files.read_lines(path), 1)
     empty = True
     for number, line in lines:
@@ -102,8 +102,8 @@ def scores_block(sentence: int, stats: Floats) -> Iterator[str]:
 def write_moses(
     features: str, scores: str, names: Sequence[str], blocks: Iterable[tuple[int, Floats, Floats]]
 ) -> None:
-    """Write both files atomically. `features`, `scores`: their paths; `names`: of the D features; `blocks`:
-    number, features (N, D) and statistics (N, 9) of each sentence."""
+    """Write both files atomically; UserError if that fails. `features`, `scores`: their paths; `names`: of
+    the D features; `blocks`: number, features (N, D) and statistics (N, 9) of each sentence."""
     with files.Writing(features) as feature_out, files.Writing(scores) as score_out:
         for sentence, values, stats in blocks:
             feature_out.write_lines(features_block(sentence, names, values))
@@ -159,9 +159,10 @@ Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: feature
 
 
 def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
-    """Build a pool with each distinct row once. `names`: of the D columns; `sentences`: number of sentences;
-    None for as many as have rows. DataError for a sentence without hypotheses, or if BLEU is always 0. Logs a
-    warning if there are few sentences or if features are constant."""
+    """Build a pool with each distinct row once. `names`: of the D columns; `rows`: blocks of rows (N, D) and
+    (N, 9) by sentence; `sentences`: number of sentences; None for as many as have rows. DataError for a
+    sentence without hypotheses, or if BLEU is always 0. Logs a warning if there are few sentences or if
+    features are constant."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
     filled = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
     if len(filled) < count:
@@ -249,8 +250,8 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
     """Read n-best lists, such as those of several tuning iterations, and compute BLEU statistics against the
     references. `paths`, `references`: of the lists, and of the reference translations.
 
-    DataError for lists with different features, sparse features, an id without a reference, and references
-    with different numbers of lines.
+    DataError for malformed lists, lists with different features, sparse features, an id without a reference,
+    and references with different numbers of lines.
     """
     texts = [list(files.read_lines(path)) for path in references]
     if len({len(text) for text in texts}) > 1:
@@ -303,7 +304,7 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
     rows: Rows = {}
     for feature_path, score_path in zip(features, scores, strict=True):
         blocks = read_blocks(score_path, "SCORES")
-        for number, head, block in read_blocks(feature_path, "FEATURES"):
+        for number, header, block in read_blocks(feature_path, "FEATURES"):
             score_block = next(blocks, None)
             if score_block is None or score_block[0] != number or len(score_block[2]) != len(block):
                 raise DataError(
@@ -312,10 +313,10 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
                 )
             if score_block[1][:1] != ["BLEU"] or score_block[2].shape[1] != COLUMNS:
                 raise DataError(f"{score_path}: sentence {number}: expected {COLUMNS} BLEU statistics a row")
-            names = names or head
-            if head != names or block.shape[1] != len(names):
+            names = names or header
+            if header != names or block.shape[1] != len(names):
                 raise DataError(
-                    f"{feature_path}: sentence {number} has features {' '.join(head)}, but the first block "
+                    f"{feature_path}: sentence {number} has features {' '.join(header)}, but the first block "
                     f"{' '.join(names)}"
                 )
             sentence_rows = rows.setdefault(number, ([], []))
@@ -325,15 +326,15 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
 
 
 def drop_features(pool: Pool, features: Sequence[str]) -> None:
-    """Set features of the pool to 0, so that their weights stay 0. DataError for a feature that is not in the
-    pool."""
-    heads = feature_names(pool.names)
+    """Set the columns of these features to 0 in the pool itself, so that their weights stay 0. DataError for
+    a feature that is not in the pool."""
+    names = feature_names(pool.names)
     for feature in features:
-        if feature not in heads:
+        if feature not in names:
             raise DataError(
-                f"no feature {feature} to drop, expected one of {', '.join(dict.fromkeys(heads))}"
+                f"no feature {feature} to drop, expected one of {', '.join(dict.fromkeys(names))}"
             )
-    pool.features[:, [head in features for head in heads]] = 0.0
+    pool.features[:, [name in features for name in names]] = 0.0
 
 
 def feature_names(names: Sequence[str]) -> list[str]:
@@ -342,18 +343,20 @@ def feature_names(names: Sequence[str]) -> list[str]:
 
 
 def to_weights(names: Sequence[str], values: Floats) -> Weights:
-    """Group single weights by feature: LM0_0 0.1, TM0_0 0.2, TM0_1 0.3 -> {LM0: [0.1], TM0: [0.2, 0.3]}"""
+    """Group the single weights `values`, (D,), by feature: LM0_0 0.1, TM0_0 0.2, TM0_1 0.3 -> {LM0: [0.1],
+    TM0: [0.2, 0.3]}"""
     weights: Weights = {}
     for name, value in zip(names, values.tolist(), strict=True):
-        head, _, tail = name.rpartition("_")
-        weights.setdefault(head if head and tail.isascii() and tail.isdigit() else name, []).append(value)
+        feature, _, index = name.rpartition("_")
+        numbered = feature and index.isascii() and index.isdigit()
+        weights.setdefault(feature if numbered else name, []).append(value)
     return weights
 
 
 def from_weights(names: Sequence[str], weights: Weights) -> Floats:
     """Convert weights by feature to single weights in the order of `names`: (D,), the inverse of
-    `to_weights`. A feature without weights gets 0. DataError for weights of a feature that is not in `names`,
-    and for a wrong number of them."""
+    `to_weights`. A feature without weights gets 0, and an UnknownWordPenalty that is not in `names` is
+    ignored. DataError for any other feature that is not in `names`, and for a wrong number of weights."""
     sizes = {name: len(values) for name, values in to_weights(names, np.zeros(len(names))).items()}
     for name, values in weights.items():
         if name in sizes and sizes[name] != len(values):

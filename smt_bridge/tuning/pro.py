@@ -25,7 +25,7 @@ Loss = Callable[[Floats], tuple[float, Floats]]  # weights (D,) -> value, (sub)g
 
 
 class LogLoss(NamedTuple):
-    """A loss with its first and second derivatives, (D,) and (D, D)."""
+    """A loss, its gradient (D,), and its curvature, the second derivatives (D, D)."""
 
     value: float
     gradient: Floats
@@ -86,8 +86,8 @@ class Pro:
     ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
 
     def tune(self, pool: Pool, start: Floats | None, seed: int, **unused: object) -> TuningPoint:
-        """Fit the regression on sampled pairs; parameters and result as in `Tuner.tune`, but `start` is not
-        used."""
+        """Fit the regression on sampled pairs; result as in `Tuner.tune`, of whose parameters only `pool` and
+        `seed` are used."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
         gains = smoothed_bleu(pool.stats)
@@ -148,8 +148,8 @@ def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps:
     """Minimize loss(w) + ridge |w|² / 2 for a convex loss that is never negative, from w = 0: returns w,
     (size,).
 
-    Ends when the value provably exceeds the minimum by no more than the share `tolerance`, or after `steps`
-    tangents; returns the best point visited.
+    Ends when the smallest value so far provably exceeds the minimum by no more than its share `tolerance`, or
+    after `steps` tangents; returns the best point visited.
     """
     slopes, heights, shares = np.zeros((0, size)), np.zeros(0), np.zeros(0)
     weights = best = np.zeros(size)
@@ -211,7 +211,7 @@ class Ranker:
         self, pool: Pool, start: Floats | None, seed: int, progress: Progress = silent, **unused: object
     ) -> TuningPoint:
         """Rank in rounds, and return the result of the round with the best BLEU on the pool; parameters as in
-        `Tuner.tune`, but `start` is not used."""
+        `Tuner.tune`, of which `start`, `others` and `threads` are not used."""
         rng = np.random.default_rng(seed)
         lists, scale = scale_lists(pool)
         best = TuningPoint(np.zeros(len(scale)), -1.0)
@@ -278,7 +278,7 @@ class Pairs(NamedTuple):
 class ScaledLists:
     """The lists of a pool with scaled features and gains, so that results do not depend on their units."""
 
-    features: Floats  # (N, D), each with the root mean square 1 within sentences
+    features: Floats  # (N, D), centered in each list, with the root mean square 1; 0 if constant in all lists
     gains: Floats  # (N,), sentence BLEU, scaled: an entry is 1 below the best of its list on average
     starts: Ints  # (S + 1,)
 
@@ -295,8 +295,8 @@ class ScaledLists:
         return self.features[pairs.better] - self.features[pairs.worse]
 
     def draw(self, weights: Floats | None, count: int, top: int, rng: np.random.Generator) -> Pairs:
-        """Draw `count` random pairs from each list, among the entries with the `top` highest scores, or among
-        all entries if `weights` is None; pairs of equal BLEU are left out."""
+        """Draw `count` random pairs from each list, among the entries with the `top` highest scores under
+        `weights`, or among all entries if `weights` is None; pairs of equal BLEU are left out."""
         sizes = np.diff(self.starts)
         order = np.arange(len(self.features))
         if weights is not None:
@@ -312,8 +312,7 @@ class ScaledLists:
 
 
 def scale_lists(pool: Pool) -> tuple[ScaledLists, Floats]:
-    """Scale the lists of a pool; also returns the divisors of the features, (D,). Constant features become
-    0."""
+    """Scale the lists of a pool; also returns the divisors of the features, (D,)."""
     starts, sizes = pool.starts[:-1], np.diff(pool.starts)
     means = np.add.reduceat(pool.features, starts) / sizes[:, None]
     features = np.where(pool.constant(), 0.0, pool.features - np.repeat(means, sizes, 0))

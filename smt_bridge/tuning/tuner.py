@@ -67,7 +67,8 @@ log = logging.getLogger(__name__)
 def read_start(path: str, names: Sequence[str]) -> Floats:
     """Read a file of weights by name, or with one line of numbers in the order of `names`, as in Moses'
     weights.txt and init.opt: (D,). Features without a weight get 0. ConfigError for a line with a wrong
-    number of weights; DataError for weights that do not fit the features, and for a file of another kind."""
+    number of weights; DataError for weights that do not fit the features, and for a file of another kind or
+    that cannot be read."""
     first = next((line for line in files.read_lines(path) if line.strip() and not line.startswith("#")), "")
     try:
         values = numbers.reals(files.split_words(first))
@@ -93,8 +94,9 @@ def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
 def run_seeds(
     pool: Pool, tuner: Tuner, start: Floats | None, seeds: Sequence[int], threads: int, progress: Progress
 ) -> list[TuningPoint]:
-    """Tune from `start` with each seed; returns the point that each one reaches, in order. `progress` counts
-    the steps of all runs. UserError if no direction changes BLEU."""
+    """Tune from `start`, (D,) or None, with each seed; returns the point that each one reaches, in order.
+    `threads`: of the tuner; `progress` counts the steps of all runs. UserError if no direction changes
+    BLEU."""
     equal = np.ones(len(pool.names)) / len(pool.names)
     points: list[TuningPoint] = []
 
@@ -132,8 +134,8 @@ def better_point(start: TuningPoint, points: Sequence[TuningPoint]) -> TuningPoi
 
 
 def spread_table(names: Sequence[str], points: Sequence[TuningPoint]) -> Iterator[str]:
-    """Yield the lines of a TSV table that shows how much the points differ: mean, standard deviation, lowest
-    and highest value of BLEU and of each weight."""
+    """Yield the lines of a TSV table that shows how much the points differ: a header, then mean, standard
+    deviation, lowest and highest value of BLEU and of each weight. `names`: of the D weights."""
     yield "value\tmean\tsd\tlowest\thighest"
     table = np.array([[point.bleu, *point.weights] for point in points])
     for name, column in zip(["BLEU", *names], table.T, strict=True):
