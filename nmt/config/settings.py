@@ -142,8 +142,8 @@ def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
 
 
 def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]]":
-    """The dataclasses that a value is or lists, with their keys: `source`, or `corpora[0]`, `corpora[1]`
-    ..."""
+    """The dataclasses that the value of key `name` is or lists, with their keys: `source`, or `corpora[0]`,
+    `corpora[1]` ..."""
     if is_dataclass(value) and not isinstance(value, type):
         return [(name, value)]
     parts = value if isinstance(value, list) else []

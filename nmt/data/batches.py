@@ -318,7 +318,7 @@ class BatchStream:
 
     An epoch has each pair once, or as often as `counts` says. The pairs are shuffled; the pairs of every
     `pool` batches are sorted by length and cut into batches, and these are shuffled. Sorting gives the
-    sentences of a batch similar lengths, so that steps have more rows (GroundHog pools 10 to 20 batches).
+    sentences of a batch similar lengths, so that steps have more rows.
     Memory holds one pool at a time, and four bytes per pair of an epoch.
     """
 

@@ -38,8 +38,8 @@ SHARE_TOLERANCE = 1e-6  # shares are decimal fractions
 @dataclass
 class FilterConfig:
     """Which pairs of a corpus are used. Lengths are counted as in nmt-clean: words between blanks; in scripts
-    without blanks, two Chinese or Japanese characters, or four letters of Thai, count as a word. Pairs with
-    an empty side are dropped by any filter."""
+    without blanks, two Chinese or Japanese characters, or four letters of Thai, Lao, Khmer or Burmese, count
+    as a word. Pairs with an empty side are dropped by any filter."""
 
     min_length: int = number(0, least=0, help="minimum number of words per side; 0: any")
     max_length: int = number(0, least=0, help="maximum number of words per side; 0: any")
@@ -115,7 +115,8 @@ def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 
 
 def check_tag(tag: str, key: str) -> None:
-    """ConfigError for a tag that is not of the form <name>, or is a reserved symbol."""
+    """ConfigError for a tag that is not of the form <name>, or is a reserved symbol; an empty one passes.
+    `key`: of the setting, for the message."""
     if tag and not (TAG_PATTERN.fullmatch(tag) and tag.isprintable()):
         raise ConfigError(f"{key}: {shown(tag)} is not a tag, expected a name between < and >, such as <bt>")
     if tag in SPECIALS or BYTE_UNIT.fullmatch(tag):
@@ -310,8 +311,9 @@ def text_rules(side: SideConfig) -> str:
 
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
-    """Like `make_stamp`, but the digest also changes with the alignment and with `within`: the scope of
-    affiliations (SENTENCE or PHRASE), or another name for the form in which the alignment is stored."""
+    """Like `make_stamp`, but the digest also changes with the file of the alignment and with `within`: the
+    scope of affiliations (SENTENCE or PHRASE), or another name for the form in which the alignment is
+    stored."""
     status = files.status(config.alignment)
     text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()

@@ -174,8 +174,8 @@ class TokenizedText:
         listed: ListedText | None = None,
     ) -> None:
         """`paths`: one text, or two parallel texts. `workers`: number of tokenizing processes. `folder`:
-        where the temporary file is written, if the folder exists. `listed`: several corpora, read instead of
-        `paths`."""
+        where the temporary file is written, if the folder exists. `show_bar`: show the progress. `listed`:
+        several corpora, read instead of `paths`."""
         self.workers, self.show_bar, self.listed = workers, show_bar, listed
         self.rows = listed.rows if listed else partial(files.parallel, *paths)
         self.counted_files = [corpus.source for corpus in listed.corpora] if listed else paths[:1]

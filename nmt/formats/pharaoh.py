@@ -61,7 +61,8 @@ def check_points(links: Links, source: int, target: int, location: str) -> None:
 
 def parse_gold(line: str, location: str, first: int = 0) -> GoldLinks:
     """Parse a line of a gold alignment: `i-j` is sure, `i?j` or `ipj` possible. `first`: the number of the
-    first word in the file, 0 or 1; links are returned from 0. DataError for anything else."""
+    first word in the file, 0 or 1; links are returned from 0. DataError, which begins with `location`, for
+    anything else."""
     sure, possible = set[tuple[int, int]](), set[tuple[int, int]]()
     for word in files.split_words(line):
         match = GOLD_POINT.fullmatch(word)

@@ -158,7 +158,7 @@ def check_scores(scores: bytes, location: str) -> None:
 
 def check_rest(pair: PhrasePair, location: str) -> None:
     """DataError for fields after the scores that Moses cannot use: an alignment, a phrase property, or too
-    many."""
+    many. `location`: file:line."""
     parts = pair.raw[pair.end :].split(b"|||")[1:]
     if len(parts) > 4:
         raise DataError(
@@ -279,9 +279,9 @@ def direct(pair: PhrasePair) -> float:
 
 
 def counts(pair: PhrasePair, location: str = "") -> list[int]:
-    """How often target, source and both were extracted; [] if the table has no counts.
+    """How often target, source and both were extracted, rounded down; [] if the table has no counts.
 
-    DataError for counts that are not numbers; `location` is file:line.
+    DataError for counts that are not numbers; `location` is file:line, or empty if unknown.
     """
     fields = pair.fields()
     if len(fields) <= 4:
@@ -297,12 +297,12 @@ def counts(pair: PhrasePair, location: str = "") -> list[int]:
 
 def source_count(pair: PhrasePair) -> int:
     """How often the source phrase was extracted: the second of Moses' counts (target, source, joint); 0
-    without counts."""
+    without counts. DataError as from `counts`."""
     pair_counts = counts(pair)
     return pair_counts[1] if len(pair_counts) > 1 else 0
 
 
 def joint_count(pair: PhrasePair) -> int:
-    """How often both phrases were extracted together; 0 without counts."""
+    """How often both phrases were extracted together; 0 without counts. DataError as from `counts`."""
     pair_counts = counts(pair)
     return pair_counts[2] if len(pair_counts) > 2 else 0

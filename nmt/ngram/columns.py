@@ -170,7 +170,7 @@ def logarithm(text: str) -> float:
 
 
 class WordLookup:
-    """Maps words, as bytes, to their ids: an open-addressing hash table in arrays."""
+    """Maps words, as bytes, to their ids: an open-addressing hash table in arrays. `words`: by id."""
 
     def __init__(self, words: Sequence[str]) -> None:
         encoded = [word.encode() for word in words]
@@ -197,8 +197,8 @@ class WordLookup:
             rows, slots = rows[left], slots[left] + 1 & self.mask
 
     def find(self, text: PaddedText, starts: Ints, lengths: Ints) -> Ints | None:
-        """Look up the ids (P,) of words, each given by its position and length in bytes. None if a word is
-        not in the table."""
+        """Look up the ids (P,) of words in `text`, each given by its position and length in bytes. None if a
+        word is not in the table."""
         columns = word_eights(text, starts, lengths)
         hashes = hash_words(columns, len(starts))
         numbers = self.slots[(hashes >> self.shift).astype(np.int64)].astype(np.int64)

@@ -46,8 +46,8 @@ class Trie(NamedTuple):
         return len(self.layout)
 
     def field(self, n: int, name: int, rows: Ints | None = None) -> Ints:
-        """A field of some n-grams of length n + 1, by default of all: (M,). A record without the field has
-        0."""
+        """A field, such as WORD, of some n-grams of length n + 1, by default of all: (M,). `rows`: their
+        indices among these. A record without the field has 0."""
         layout = self.layout[n]
         size = int(layout[name + SIZE])
         if rows is None:
@@ -124,7 +124,8 @@ class Trie(NamedTuple):
         return all(self.is_sound_order(n, V, bits) for n in range(len(layout)))
 
     def is_sound_order(self, n: int, V: int, bits: int) -> bool:
-        """Whether the fields of one length are within bounds."""
+        """Whether the fields of n-grams of length n + 1 are within bounds. `V`: number of words; `bits`: size
+        of `records` without its last word, which is unused."""
         row, highest = self.layout[n], n + 1 == self.order
         rows, width = int(row[COUNT]) + (not highest), int(row[WIDTH])
         sizes = row[[name + SIZE for name in FIELDS]]

@@ -223,8 +223,8 @@ class TrieBuilder:
         yield np.zeros(1, np.uint64)
 
     def fields(self, n: int, start: int, stop: int) -> list[tuple[Ints, int, int]]:
-        """The fields of some records of one length: values, first bit, size. After the last n-gram stands one
-        that only says where the last children end."""
+        """The fields of the records `start` to `stop` of length n + 1: values, first bit, size. After the
+        last n-gram stands a record that only says where the last children end."""
         level, row, V = self.model.levels[n], self.layout[n], len(self.model.words)
         part = slice(int(row[FIRST]) + start, int(row[FIRST]) + min(stop, len(level.keys)))
         values = {name: codes[start:stop] for name, codes in self.codes[n].items()}

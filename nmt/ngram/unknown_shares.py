@@ -71,8 +71,8 @@ def masses(model: NgramModel, inside: NDArray[np.bool_]) -> list[Floats]:
 
 
 def suffix_masses(model: NgramModel, levels: Sequence[Floats], contexts: Ints) -> Floats:
-    """Mass after each context without its first word, shortened further if the model lacks that context: (M,
-    n) -> (M,)"""
+    """Mass after each context without its first word, shortened further if the model lacks that context:
+    word ids (M, n) -> (M,). `levels`: the result of `masses` for shorter contexts."""
     M, n = contexts.shape
     mass = np.full(M, levels[0][0])
     if n == 1:

@@ -253,7 +253,8 @@ class BeamSearch(Generic[State]):
     def forced_words(
         self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]
     ) -> list[tuple[int, int, float]]:
-        """Row, word and log p of each row inside its prefix: only that word may follow, even UNK."""
+        """Row, word and log p of each row inside its prefix: only that word may follow, even UNK. `log_probs`
+        (R, V); `sentence`, `step`: slot and number of words of each row."""
         rows = enumerate(zip(sentence, step, strict=True))
         words = [(row, self.prefixes[i][t]) for row, (i, t) in rows if t < len(self.prefixes[i])]
         return [(row, word, float(log_probs[row, word])) for row, word in words]

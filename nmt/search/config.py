@@ -138,7 +138,7 @@ class BeamConfig:
     rows: int = number(0, least=0, help="live hypotheses in a batch; 0: as many as suit the vocabulary")
 
     def check(self) -> None:
-        """ConfigError for a value out of range."""
+        """ConfigError for a value out of range, and for a minimum length above the maximum."""
         settings.check(self)
         if self.min_length_factor > self.max_length_factor:
             raise ConfigError(

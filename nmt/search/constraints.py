@@ -99,7 +99,7 @@ class RequiredPhrases(Constraint[PhraseProgress]):
     """
 
     def __init__(self, phrases: Iterable[Sequence[int]], joints: Joints) -> None:
-        """`phrases`: at least one, none of them empty."""
+        """`phrases`: at least one, none of them empty; `joints`: where words begin and end."""
         required_counts = required_occurrences(Counter(tuple(phrase) for phrase in phrases), joints)
         self.phrases, self.times, self.joints = list(required_counts), list(required_counts.values()), joints
         self.sizes = list(map(len, self.phrases))
@@ -428,8 +428,8 @@ class Constrained:
         sentence: Sequence[int],
         left: Sequence[int],
     ) -> None:
-        """Set log p of forbidden units to -inf: (R, V), in place. `left`: how many more units each row may
-        have."""
+        """Set log p of forbidden units to -inf: (R, V), in place. `states`: of the rows; `left`: how many
+        more units each row may have."""
         masks = [
             (row, units)
             for row, slot in enumerate(sentence)

@@ -28,7 +28,8 @@ ROWS = 100  # nodes computed at a time: scores of 30k words for each stay in the
 
 
 class PrefixReader(Protocol[State]):
-    """A model that reads the units of one sentence, by the numbers that the caller assigns to them."""
+    """Reads translations of one sentence with a model, unit by unit. A unit is its index among the T units
+    that the sentence may use."""
 
     def start(self) -> State:
         """One row, before the first unit."""

@@ -138,7 +138,7 @@ class Shortlisted(Generic[State]):
     def step(
         self, state: ShortlistState[State], token_ids: Tensor | None
     ) -> tuple[Tensor, ShortlistState[State]]:
-        """log p of every word, -inf outside the short-lists: (R, V)"""
+        """Natural log p of every word, -inf outside the short-lists, (R, V), and the next state."""
         features, inner = self.model.features(state.inner, token_ids)
         scores = state.output.scores(features).masked_fill_(~state.allowed[state.sentence], -torch.inf)
         log_probs = features.new_full((len(features), self.model.output_layer.vocab_size), -torch.inf)

@@ -33,7 +33,8 @@ def shorten_log(stream: BatchedSend) -> None:
 
 
 class JobWatch(SchedulerPlugin):
-    """Watches one job for as long as its client is connected."""
+    """Watches one job for as long as its client is connected. `name`: of the job; `client`: Dask's id of the
+    client."""
 
     def __init__(self, name: str, client: str) -> None:
         self.name, self.client = name, client

@@ -223,7 +223,7 @@ def remove_unfinished(folder: Path, patterns: Iterable[str]) -> None:
 @dataclass(frozen=True)
 class Store:
     """A folder of finished files whose sizes and checksums are in its manifest, so that a resumed job detects
-    files that were changed or damaged."""
+    files that were changed or damaged. All methods raise DataError for a damaged manifest."""
 
     folder: Path
 

@@ -34,13 +34,14 @@ def mean_bleu(rows: Path, name: str, part: str, references: list[list[str]]) -> 
 
 
 def best(rows: Path, dev: str, names: Sequence[str]) -> str:
-    """The system with the highest BLEU on dev; the first one on ties."""
+    """The system with the highest BLEU on dev; the first of `names` on ties. `dev`: the reference."""
     references = [list(files.read_lines(dev))]
     return max(names, key=lambda name: mean_bleu(rows, name, "dev", references))
 
 
 def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
-    """Print BLEU of each system on dev and test, and p of the differences between paired systems."""
+    """Print BLEU of each system on dev and test, and p of the differences between those in PAIRS. `rows`:
+    folder of the outputs; `dev`, `test`: references; `names`: of the systems."""
     dev_lines, test_lines = [list(files.read_lines(dev))], [list(files.read_lines(test))]
     chosen = best(rows, dev, names)
     print("row\tdev\ttest\tchosen")
@@ -54,8 +55,8 @@ def show(rows: Path, dev: str, test: str, names: Sequence[str]) -> None:
 
 
 def p_values(rows: Path, first: str, second: str, references: list[list[str]]) -> list[str]:
-    """p of the paired bootstrap of two systems for each seed, as text; - if both translations are
-    identical."""
+    """p of the paired bootstrap on test of the systems `first` and `second` for each seed, as text; - if both
+    translations are identical."""
     values = []
     for base, ours in zip(outputs(rows, first, "test"), outputs(rows, second, "test"), strict=True):
         if base == ours:
