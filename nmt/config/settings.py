@@ -134,16 +134,16 @@ def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
     `prefix`: precedes the key."""
     for item in fields(config):
         value = getattr(config, item.name)
-        if sections := sections_of(item.name, value):
+        if sections := list_sections(item.name, value):
             for name, section in sections:
                 yield from problems(section, f"{prefix}{name}.")
         elif message := problem(item, value):
             yield f"{prefix}{item.name}: {message}"
 
 
-def sections_of(name: str, value: object) -> "list[tuple[str, DataclassInstance]]":
-    """The dataclasses that the value of key `name` is or lists, with their keys: `source`, or `corpora[0]`,
-    `corpora[1]` ..."""
+def list_sections(name: str, value: object) -> "list[tuple[str, DataclassInstance]]":
+    """List the dataclasses that the value of key `name` is or holds in a list, with their keys: `source`, or
+    `corpora[0]`, `corpora[1]` ... Empty for any other value."""
     if is_dataclass(value) and not isinstance(value, type):
         return [(name, value)]
     parts = value if isinstance(value, list) else []

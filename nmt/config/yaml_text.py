@@ -44,9 +44,9 @@ def nodes(node: object, counts: dict[int, int]) -> int:
     return counts[id(node)]
 
 
-def line_of(text: str, keys: Sequence[str]) -> int:
-    """The line, from 1, of the value at a path of keys and list indices in a valid YAML text; if part of the
-    path is missing, the line of the last one present."""
+def find_line(text: str, keys: Sequence[str]) -> int:
+    """Find the line, from 1, of the value at a path of keys and list indices in a valid YAML text; if part of
+    the path is missing, the line of the last part present."""
     node, line = yaml.compose(text, yaml.SafeLoader), 1
     for key in keys:
         below: yaml.Node | None = None

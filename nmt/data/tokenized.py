@@ -46,9 +46,9 @@ class Digests:
         self.file.write(digest64(line.encode()))
         self.count += 1
 
-    def repeated(self, bucket: int = DIGEST_BUCKET) -> Iterator[NDArray[np.int64]]:
-        """Yield arrays with the indices of all lines that repeat an earlier line; then close the file.
-        `bucket`: number of digests sorted at a time."""
+    def find_repeats(self, bucket: int = DIGEST_BUCKET) -> Iterator[NDArray[np.int64]]:
+        """Yield arrays with the indices of all lines that repeat an earlier line, in no particular order;
+        then close the file. `bucket`: average number of digests sorted at a time."""
         buckets = -(-self.count // bucket)
         for number in range(buckets):
             parts = [
@@ -118,7 +118,7 @@ def filter_lines(corpus: CorpusConfig) -> bytearray:
         if seen:
             seen.add(f"{source}\n{target}")
         used.append(not reason)
-    for rows in seen.repeated() if seen else ():
+    for rows in seen.find_repeats() if seen else ():
         flags = np.frombuffer(used, np.uint8)
         reasons["duplicate"] += int(flags[rows].sum())
         flags[rows] = 0
@@ -193,7 +193,7 @@ class TokenizedText:
         """Yield `pipeline.tokenizer.split(line)` of each line: words before truecasing. Errors as from
         `words` and `tokenize`."""
         splitting = Splitting(tuple(pipeline.tokenizer.settings for pipeline in pipelines))
-        rows = self.stored() if splitting == self.splitting else self.tokenize(splitting)
+        rows = self.read_stored() if splitting == self.splitting else self.tokenize(splitting)
         for row in rows:
             yield tuple(line.split(" ") if line else [] for line in row)
 
@@ -213,7 +213,7 @@ class TokenizedText:
             raise files.cannot_write(self.folder or "temporary file", error) from error
         self.file, self.splitting = file, splitting
 
-    def stored(self) -> Iterator[tuple[str, ...]]:
+    def read_stored(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows from the temporary file."""
         assert self.file and self.splitting
         self.file.seek(0)

@@ -59,7 +59,7 @@ def prune_by_entropy(
         retained[n - 1] = needed | (increase >= threshold)
         needed = np.zeros(len(model.levels[n - 2].keys), bool)
         needed[model.levels[n - 1].keys[retained[n - 1]] // len(model.words)] = True
-    return with_backoffs(keep_ngrams(model, retained))
+    return recompute_backoffs(keep_ngrams(model, retained))
 
 
 def history_log10(model: NgramModel, history: NgramTextScorer | None) -> list[Floats]:
@@ -154,9 +154,9 @@ def check_sums(model: NgramModel, n: int, masses: BackoffMasses) -> None:
         )
 
 
-def with_backoffs(model: NgramModel) -> NgramModel:
-    """The model with back-off weights such that the probabilities after each context sum to 1. A context that
-    leaves nothing to other words keeps its weight."""
+def recompute_backoffs(model: NgramModel) -> NgramModel:
+    """Return the model with back-off weights such that the probabilities after each context sum to 1. A
+    context that leaves nothing to other words keeps its weight."""
     suffixes, levels = suffix_nodes(model), [replace(level) for level in model.levels]
     weighted = NgramModel(model.words, levels)
     for n in range(2, model.order + 1):  # weights of longer contexts depend on those of shorter ones

@@ -127,9 +127,9 @@ def identity_file(path: str | Path) -> Path:
 def load_trie(folder: str | Path, verify: bool = False) -> TrieModel:
     """Map the model of a folder. Checksums and indices are verified once on a machine, with `verify` always.
     DataError for a folder that is damaged, or has something else."""
-    return mapped.load_record(folder, TrieModel, "nmt-ngram compile", stamp_of(folder), verify)
+    return mapped.load_record(folder, TrieModel, "nmt-ngram compile", stamp_path(folder), verify)
 
 
-def stamp_of(folder: str | Path) -> Path:
+def stamp_path(folder: str | Path) -> Path:
     """The path of the file in the user's cache which shows that a folder has been verified."""
     return mapped.stamp_file(files.cache_folder(), folder)

@@ -386,7 +386,7 @@ def locate_key(path: str, text: str, key: str) -> str:
     """`file:line` of the last part of a dotted key; just the file if the key cannot be found. A key in a list
     that has no line of its own gets the line of its item."""
     if "[" in key:
-        return f"{path}:{yaml_text.line_of(text, re.findall('[^.[]+', key.replace(']', '')))}"
+        return f"{path}:{yaml_text.find_line(text, re.findall('[^.[]+', key.replace(']', '')))}"
     number = 0
     lines = text.split("\n")
     for part in key.split("."):
@@ -443,7 +443,7 @@ def flatten(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str
     are None."""
     for item in fields(config):
         value = getattr(config, item.name)
-        if sections := settings.sections_of(item.name, value):
+        if sections := settings.list_sections(item.name, value):
             for name, section in sections:
                 yield from flatten(section, f"{prefix}{name}.")
         elif value is not None:

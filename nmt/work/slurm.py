@@ -59,13 +59,13 @@ def read_config(path: str) -> SlurmConfig:
     for item in fields(plain):
         value, usual = getattr(config, item.name), getattr(plain, item.name)
         listed = isinstance(usual, list)
-        if not isinstance(usual, int) and not fits(value, listed):
+        if not isinstance(usual, int) and not is_text(value, listed):
             expected = "a list of texts" if listed else "a text in quotes"
             raise ConfigError(f"{path}: {item.name}: {value!r}, expected {expected}")
     return config
 
 
-def fits(value: object, listed: bool) -> bool:
+def is_text(value: object, listed: bool) -> bool:
     """Whether a value is a string, or with `listed` a list of strings."""
     parts = value if isinstance(value, list) else [value]
     return isinstance(value, list) == listed and all(isinstance(part, str) for part in parts)

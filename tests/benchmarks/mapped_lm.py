@@ -51,7 +51,7 @@ def main(arpa: str, text: str) -> None:
             name = f"{bits} bits" if bits else "exact"
             print(f"{name}\t{size:,} bytes, {size / count:.2f} an n-gram\topened in {opened:.4f} CPU s")
             report(name, count_models.load_count_model(folder), lines)
-            trie_model.stamp_of(folder).unlink(missing_ok=True)
+            trie_model.stamp_path(folder).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -40,11 +40,11 @@ def test_defaults_are_in_their_ranges_and_lists_are_not_shared() -> None:
     settings.check(Outer())
     settings.check(Outer(some=3, kind="second", sizes=[]))
     assert Outer().sizes is not Outer().sizes and Outer().many is not Outer().many
-    assert settings.sections_of("many", [Inner(), Inner(0.2)]) == [
+    assert settings.list_sections("many", [Inner(), Inner(0.2)]) == [
         ("many[0]", Inner()),
         ("many[1]", Inner(0.2)),
     ]
-    assert settings.sections_of("sizes", [3]) == settings.sections_of("flag", True) == []
+    assert settings.list_sections("sizes", [3]) == settings.list_sections("flag", True) == []
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,10 @@ def test_few_lines_that_stand_for_more_than_memory_holds() -> None:
 def test_the_line_of_what_keys_lead_to() -> None:
     text = "a: 1\nb:\n  c:\n    - {x: 1, y: 2}\n    - x: 3\n      z: 4\n    - [\n        7]\n"
     keys = ["a", "b.c.0.y", "b.c.1", "b.c.1.z", "b.c.2.0"]
-    assert [yaml_text.line_of(text, key.split(".")) for key in keys] == [1, 4, 5, 6, 8]
-    assert yaml_text.line_of(text, ["b", "c", "1", "none"]) == 5 and yaml_text.line_of(text, ["none"]) == 1
+    assert [yaml_text.find_line(text, key.split(".")) for key in keys] == [1, 4, 5, 6, 8]
+    assert (
+        yaml_text.find_line(text, ["b", "c", "1", "none"]) == 5 and yaml_text.find_line(text, ["none"]) == 1
+    )
 
 
 @pytest.mark.parametrize(

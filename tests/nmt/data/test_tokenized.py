@@ -198,4 +198,4 @@ def test_as_a_set_finds_them(bucket: int) -> None:
         if line in seen:
             naive.append(number)
         seen.add(line)
-    assert sorted(row for rows in digests.repeated(bucket) for row in rows.tolist()) == naive
+    assert sorted(row for rows in digests.find_repeats(bucket) for row in rows.tolist()) == naive
