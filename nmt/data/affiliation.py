@@ -102,8 +102,8 @@ def affiliations_by_phrase(
     links, result = list(points), [0] * target
     for (first, last), (start, end) in phrases:
         inside = [(a - first, b - start) for a, b in links if first <= a <= last and start <= b <= end]
-        own = affiliations(inside, last - first + 1, end - start + 1)
-        result[start : end + 1] = [first + position for position in own]
+        positions = affiliations(inside, last - first + 1, end - start + 1)
+        result[start : end + 1] = [first + position for position in positions]
     return result
 
 

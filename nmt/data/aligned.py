@@ -91,5 +91,5 @@ def aligned_pair(corpus: Corpus, index: int) -> AlignedPair:
     """Pair number `index` of a corpus that has affiliations."""
     assert corpus.affiliation is not None
     source, target = corpus.pair(index)
-    own = corpus.affiliation[corpus.target_offsets[index] : corpus.target_offsets[index + 1]]
-    return AlignedPair(source, target, own.astype(np.int64))
+    affiliation = corpus.affiliation[corpus.target_offsets[index] : corpus.target_offsets[index + 1]]
+    return AlignedPair(source, target, affiliation.astype(np.int64))

@@ -319,17 +319,17 @@ def open_side(
 
 
 def check_affiliation(
-    directory: Path, target: Stored, own: Stored | None = None
+    directory: Path, target: Stored, affiliation: Stored | None = None
 ) -> NDArray[np.integer] | None:
-    """Return the ids of the third side, the affiliations (`own`); None without one. DataError unless it has a
-    position for each target word."""
-    if own is None:
+    """Return the ids of the third side; None without one. DataError unless it has a position for each target
+    word."""
+    if affiliation is None:
         return None
-    if not np.array_equal(own[1], target[1]):
+    if not np.array_equal(affiliation[1], target[1]):
         raise DataError(
             f"{directory / 'affiliation'}.offsets: not those of the target; {REMEDY.format(directory)}"
         )
-    return own[0]
+    return affiliation[0]
 
 
 def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:

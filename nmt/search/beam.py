@@ -63,7 +63,7 @@ def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
 
 EndLogProb = Callable[[int], float]  # natural log p of the end symbol after a row, by its index
 
-ROWS = 100  # keeps the scores of 30k words in the processor's cache
+ROWS = 100  # live hypotheses by default: scores of 30k words for each stay in the processor's cache
 REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
 
 
@@ -125,8 +125,8 @@ class BeamSearch(Generic[State]):
         index = torch.tensor(slots, dtype=torch.long, device=self.device)
         sizes = [len(source) for source in sources]
         needed = [
-            self.constrained.add(slot, own, prefix)
-            for slot, own, prefix in zip(slots, constraints or [()] * len(sizes), starts, strict=True)
+            self.constrained.add(*arguments)
+            for arguments in zip(slots, constraints or [()] * len(sizes), starts, strict=True)
         ]
         longest = [
             max(self.config.longest(size), len(prefix), least)

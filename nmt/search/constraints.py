@@ -107,7 +107,7 @@ class RequiredPhrases(Constraint[PhraseProgress]):
         for number, phrase in enumerate(self.phrases):
             self.starting.setdefault(phrase[0], []).append(number)
         self.units = sum(map(mul, self.sizes, self.times))
-        # No phrase can begin inside a word.
+        # Whether a phrase may have to wait for the end of a word, since none begins inside one.
         self.waits = any(joints.open_start[phrase[0]] for phrase in self.phrases)
         self.next: dict[tuple[PhraseProgress, int], PhraseProgress] = {}
         self.summaries: dict[PhraseProgress, tuple[list[int], int, int]] = {}
@@ -270,7 +270,7 @@ class ForbiddenPhrases(Constraint[int]):
         for codes in spelling.columns.codes:
             index = np.searchsorted(phrase_codes, codes).clip(max=len(phrase_codes) - 1)
             self.columns.append(np.where(phrase_codes[index] == codes, symbols[index], OTHER))
-        # After most first characters it does not matter which phrase had begun before.
+        # Most first characters lead every state where they lead state 0, so that a unit has the same hits.
         self.first = np.zeros(len(spelling.columns.order), np.int64)
         if self.columns:
             self.first[: len(self.columns[0])] = self.columns[0]
@@ -372,7 +372,8 @@ class Constrained:
         self.allocation = ALLOCATIONS[config.allocation]
         self.shared = (NoRepeat(config.no_repeat_ngram),) if config.no_repeat_ngram else ()
         self.constraints: dict[int, tuple[AnyConstraint, ...]] = {}
-        self.demands: dict[int, tuple[int, RequiredPhrases]] = {}  # number of the constraint, and itself
+        # By slot: index among the constraints of the sentence, and the constraint.
+        self.requirements: dict[int, tuple[int, RequiredPhrases]] = {}
         self.used = bool(self.shared)
 
     def __bool__(self) -> bool:
@@ -384,21 +385,21 @@ class Constrained:
         all_constraints = (*constraints, *self.shared)
         self.used = self.used or bool(all_constraints)
         self.constraints[slot] = all_constraints
-        self.demands.pop(slot, None)
+        self.requirements.pop(slot, None)
         for number, constraint in enumerate(all_constraints):
             if isinstance(constraint, RequiredPhrases):
-                self.demands[slot] = number, constraint
-        if slot not in self.demands:
+                self.requirements[slot] = number, constraint
+        if slot not in self.requirements:
             return 0
-        demand = self.demands[slot][1]
-        state = demand.start()
+        requirement = self.requirements[slot][1]
+        state = requirement.start()
         for unit in prefix:
-            state = demand.follow(state, unit)
-        return len(prefix) + demand.needed(state)
+            state = requirement.follow(state, unit)
+        return len(prefix) + requirement.needed(state)
 
     def vocabulary(self, slot: int) -> set[int]:
         """Units that a sentence requires."""
-        return self.demands[slot][1].vocabulary() if slot in self.demands else set()
+        return self.requirements[slot][1].vocabulary() if slot in self.requirements else set()
 
     def start(self, slots: Iterable[int]) -> list[ConstraintStates]:
         """Constraint states of sentences before the first unit."""
@@ -457,14 +458,14 @@ class Constrained:
 
         `log_probs` (R, V), `totals` (R,), `states` and `sentence` are those of the rows, `widths` (S,) the
         beam sizes by slot. Other sentences keep their continuations."""
-        rows = [row for row, slot in enumerate(sentence) if slot in self.demands]
+        rows = [row for row, slot in enumerate(sentence) if slot in self.requirements]
         if not rows:
             return best
         first = {slot: row for row, slot in reversed(list(enumerate(sentence)))}
         chosen, candidates_of = list[tuple[Continuation, float]](), dict[int, dict[Continuation, float]]()
         continuations = zip(best.parent.tolist(), best.word.tolist(), strict=True)
         for continuation, total in zip(continuations, best.total.tolist(), strict=True):
-            if sentence[continuation[0]] in self.demands:
+            if sentence[continuation[0]] in self.requirements:
                 candidates_of.setdefault(sentence[continuation[0]], {})[continuation] = total
             else:
                 chosen.append((continuation, total))
@@ -497,8 +498,8 @@ class Constrained:
             (row, unit) for row, first in zip(rows, units.tolist(), strict=True) for unit in first
         ]
         for row in rows:
-            number, demand = self.demands[sentence[row]]
-            wanted = list(demand.wanted(states[row][number]))
+            number, requirement = self.requirements[sentence[row]]
+            wanted = list(requirement.wanted(states[row][number]))
             if len(wanted) > MOST_WANTED:
                 likely = log_probs[row, torch.tensor(wanted, device=index.device)]
                 best = likely.argsort(descending=True, stable=True)[:MOST_WANTED].tolist()
@@ -513,12 +514,12 @@ class Constrained:
     ) -> list[tuple[Continuation, float]]:
         """Choose the candidates of a sentence for which its banks have room, best first. `candidates`:
         natural log p of each; `width`: the beam size."""
-        number, demand = self.demands[slot]
-        banks: list[list[tuple[Continuation, float]]] = [[] for _ in range(demand.units + 1)]
+        number, requirement = self.requirements[slot]
+        banks: list[list[tuple[Continuation, float]]] = [[] for _ in range(requirement.units + 1)]
         for continuation, total in candidates.items():
             row, unit = continuation
             state = states[row][number]
-            met = demand.units if unit == EOS else demand.met(demand.follow(state, unit))
+            met = requirement.units if unit == EOS else requirement.met(requirement.follow(state, unit))
             banks[met].append((continuation, total))
         sizes = self.allocation.sizes(width, [len(bank) for bank in banks])
         chosen = list[tuple[Continuation, float]]()

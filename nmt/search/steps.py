@@ -28,7 +28,8 @@ class Reading:
 
 
 class Ensemble:
-    """Averages the probabilities of models with the same target vocabulary. Sources are Readings."""
+    """Averages the probabilities of models with the same target vocabulary. Sources are Readings; a state is
+    a list of the models' states."""
 
     def __init__(self, models: Sequence[AnyStepModel]) -> None:
         self.models = list(models)
@@ -54,11 +55,11 @@ class Ensemble:
         ]
 
     def step(self, state: list[object], token_ids: Tensor | None) -> tuple[Tensor, list[object]]:
-        steps = [model.step(own, token_ids) for model, own in zip(self.models, state, strict=True)]
-        return mean_log_probs([log_probs for log_probs, _ in steps]), [own for _, own in steps]
+        steps = [model.step(part, token_ids) for model, part in zip(self.models, state, strict=True)]
+        return mean_log_probs([log_probs for log_probs, _ in steps]), [part for _, part in steps]
 
     def reorder(self, state: list[object], rows: Tensor) -> list[object]:
-        return [model.reorder(own, rows) for model, own in zip(self.models, state, strict=True)]
+        return [model.reorder(part, rows) for model, part in zip(self.models, state, strict=True)]
 
     def join(self, states: Sequence[list[object]]) -> list[object]:
         return [

@@ -168,7 +168,7 @@ class Local(Generic[Task, Result]):
 
 # ---- processes ---------------------------------------------------------------------------------------------
 # Each worker is served by a thread of this process, which sends it a task and waits for the result. The death
-# of a worker closes its pipe; the workers follow the death of their parent.
+# of a worker closes its pipe; the workers end with this process.
 
 
 TASKS_PER_PROCESS = 2  # tasks waiting for each worker: enough to keep it busy, few enough for memory
@@ -374,10 +374,10 @@ class Dask(Generic[Task, Result]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        own = self.client.cluster
+        started_cluster = self.client.cluster
         self.client.close()  # the scheduler tells the workers
-        if own:
-            own.close()
+        if started_cluster:
+            started_cluster.close()
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result | Lost]:
         """Yield results in the order of the tasks, `Lost` for tasks that killed their workers; draws only as

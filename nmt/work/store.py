@@ -112,8 +112,8 @@ def lock_job(output: str, command: str) -> Iterator[None]:
 def has_results(folder: Path) -> bool:
     """Whether a job folder holds results, that is, a non-empty file other than its settings, its lock and an
     unfinished output."""
-    own = (SETTINGS, locks.FILE, files.UNFINISHED)
-    return any(path.name not in own and path.stat().st_size for path in folder.iterdir())
+    excluded = (SETTINGS, locks.FILE, files.UNFINISHED)
+    return any(path.name not in excluded and path.stat().st_size for path in folder.iterdir())
 
 
 def recorded_settings(output: str) -> dict[str, object]:

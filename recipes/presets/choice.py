@@ -261,9 +261,9 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def size_and_minutes(given: str) -> tuple[int, float]:
+def size_and_minutes(text: str) -> tuple[int, float]:
     """Argument type: PAIRS=MINUTES, such as 2000=3. ValueError for other text."""
-    pairs, _, minutes = given.partition("=")
+    pairs, _, minutes = text.partition("=")
     return int(pairs), float(minutes)
 
 

@@ -74,8 +74,8 @@ class Writer:
         self.names = [name.capitalize() for name in sorted(names)]
         self.random.shuffle(self.names)
 
-    def number(self) -> int:
-        """A new mark."""
+    def new_mark(self) -> int:
+        """A mark that no word has yet."""
         self.next += 1
         return self.next
 
@@ -85,7 +85,7 @@ class Writer:
 
     def both(self, english: str, french: str) -> tuple[Tokens, Tokens]:
         """An expression of several words with one mark."""
-        mark = self.number()
+        mark = self.new_mark()
         return [(word, mark) for word in english.split()], [(word, mark) for word in french.split()]
 
     def name(self) -> Noun:
@@ -105,12 +105,12 @@ class Writer:
         choices = [row for row in NOUNS if kinds == "any" or row[5] in kinds.split(",")]
         english, plural, french, french_plural, gender, kind = self.random.choice(choices)
         many = self.chance(0.3)
-        noun_mark = self.number()
+        noun_mark = self.new_mark()
         source = [(plural if many else english, noun_mark)]
         target = [(french_plural if many else french, noun_mark)]
         form = 2 * many + (gender == "f")
         if self.chance(0.35):
-            mark = self.number()
+            mark = self.new_mark()
             if self.chance(0.12):
                 source = [("light", mark), *source]
                 target = [*target, (LIGHT["surface" if kind == "surface" else "other"][form], mark)]
@@ -127,7 +127,7 @@ class Writer:
         source, target = self.determine(source, target, many, gender)
         if depth == 0 and self.chance(0.12):
             owner = self.noun("person,place", 1)
-            mark = self.number()
+            mark = self.new_mark()
             source = [*source, ("of", mark), *owner.source]
             target = [*target, *contract(owner.target, mark)]
         return Noun(source, target, 3 if many else 1, definite=True)
@@ -135,7 +135,7 @@ class Writer:
     def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
         """Put an article, possessive or demonstrative in front of a noun. `many`: whether it is plural;
         `gender`: m or f."""
-        mark = self.number()
+        mark = self.new_mark()
         start = starts_with_vowel(target[0][0])
         kind = self.random.choice(["the", "the", "the", "a", "my", "this"])
         if kind == "the":
@@ -160,10 +160,10 @@ class Writer:
 
     def bank(self) -> Noun:
         """The bank of a river, rive in French, or a bank for money, banque."""
-        the, bank = self.number(), self.number()
+        the, bank = self.new_mark(), self.new_mark()
         source, target = [("the", the), ("bank", bank)], [("la", the)]
         if self.chance(0.5):
-            of, article, river = self.number(), self.number(), self.number()
+            of, article, river = self.new_mark(), self.new_mark(), self.new_mark()
             source += [("of", of), ("the", article), ("river", river)]
             target += [("rive", bank), ("du", of), ("fleuve", river)]
         else:
@@ -198,7 +198,7 @@ class Writer:
         base, third, past, *french = verb
         forms, participle = french[:4], french[4]
         is_past, negative = self.chance(0.35), self.random.choices(["", "not", "never"], [0.7, 0.22, 0.08])[0]
-        verb_mark, not_mark, pronoun_mark = self.number(), self.number(), self.number()
+        verb_mark, not_mark, pronoun_mark = self.new_mark(), self.new_mark(), self.new_mark()
         single = subject.person == 1
         english = past if is_past else third if single else base
         if negative == "not":
@@ -282,7 +282,7 @@ class Writer:
         """Put a clause such as `he thinks that` in front, or append another clause with a conjunction."""
         if self.chance(0.2):
             front = self.predicate(self.subject(), self.random.choice(THINK))
-            that = self.number()
+            that = self.new_mark()
             return Pair(
                 [*front.source, ("that", that), *pair.source], front.target + elide("que", pair.target, that)
             )
@@ -307,7 +307,7 @@ class Writer:
                 )[0]
                 pair = grow(pair)
             if 2 < len(pair.source) < 40 and len(pair.target) < 48:
-                mark = self.number()
+                mark = self.new_mark()
                 return Pair([*pair.source, (".", mark)], [*pair.target, (".", mark)])
 
 

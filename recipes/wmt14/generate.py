@@ -91,7 +91,7 @@ class SideWords:
         return word if word in ATTACHED else f" {word}"
 
     def spell_open(self, number: int) -> str:
-        """Spell a word of an open class: a figure, or syllables and an ending; rarer words have more
+        """Spell a word of an open class: a numeral, or syllables and an ending; rarer words have more
         syllables."""
         kind = next(kind for kind in reversed(self.classes) if kind.first <= number)
         rank, form = divmod(number - kind.first, len(kind.endings))
@@ -108,7 +108,7 @@ class SideWords:
 ATTACHED = (".", "?", ",", "'s", "\n")  # without a blank in front
 ONSETS = "b br c ch cl d dr f fl g gr h l m n p pl pr r s sp st t tr v".split()
 NAME_RHYMES = "a el en er ia in o on or us".split()
-NOUN, ADJECTIVE, VERB, ADVERB, NAME, FIGURE = range(6)
+NOUN, ADJECTIVE, VERB, ADVERB, NAME, NUMERAL = range(6)
 SIZES = 140_000, 60_000, 50_000, 15_000, 60_000, 3000  # words of each class
 # so that words of neighboring ranks begin differently; coprime to the number of syllables
 SCRAMBLE = 37
@@ -299,12 +299,12 @@ def noun_phrase(chance: Chance, context: Ids, names: float) -> tuple[Phrase, Ids
     adjective, has_adjective = chance.neighbor(ADJECTIVE, noun), chance.happens(0.4) & ~name
     modifier, kind = chance.neighbor(NOUN, noun), chance.rng.random(chance.size)
     compound, owner = (kind < 0.1) & ~name, (kind > 0.95) & ~name
-    figure, counted = chance.choice(SIZES[FIGURE]), chance.happens(0.05) & ~name & ~owner
+    numeral, counted = chance.choice(SIZES[NUMERAL]), chance.happens(0.05) & ~name & ~owner
     many |= counted
     proper = of_source[NAME].draw(chance.rng.random(chance.size))
     source = stack(
         where(~name & ~counted, np.where(many, MANY[article], ONE[article])),
-        where(counted, of_source[FIGURE].number(figure)),
+        where(counted, of_source[NUMERAL].number(numeral)),
         where(owner, of_source[NOUN].number(modifier)),
         where(owner, OWNER),
         where(has_adjective, of_source[ADJECTIVE].number(adjective)),
@@ -321,7 +321,7 @@ def noun_phrase(chance: Chance, context: Ids, names: float) -> tuple[Phrase, Ids
             ~name & ~counted,
             np.where(many, PLURAL[article], np.where(feminine, FEMININE[article], MASCULINE[article])),
         ),
-        where(counted, of_target[FIGURE].number(figure)),
+        where(counted, of_target[NUMERAL].number(numeral)),
         where(before, form),
         np.where(name, of_target[NAME].number(proper), of_target[NOUN].number(translated, many)),
         where(has_adjective & ~before, form),
