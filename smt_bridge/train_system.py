@@ -294,7 +294,8 @@ def estimate(training: SystemTraining) -> None:
         counts, storage = count(training, config.lm_text or training.texts[1], stack)
         with disk_counts.naming_full_disk(training.path(LM)):
             model = estimators.kneser_ney_model(*counts, settings, storage)
-        count_models.write_arpa(model, training.path(LM))
+        with Progress(model.size, "n-grams", title="writing") as progress:
+            count_models.write_arpa(model, training.path(LM), progress.add)
 
 
 def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[Counts, ArrayStorage]:
@@ -311,10 +312,11 @@ def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[Counts
     shared = training.shared(COUNTING)
     if shared and (not on_disk or shared.folder.exists()):  # workers finish what they began
         return count_text(text, settings, executor, shared), MEMORY
-    lines = files.read_lines(text)
-    if not on_disk:
-        return count_lines(lines, settings), MEMORY
-    return disk_counts.count_within(memory, lines, settings, training.path(LM), stack)
+    with Progress(partial(files.number_of_lines, text), "lines", title="counting n-grams") as progress:
+        lines = progress.over(files.read_lines(text))
+        if not on_disk:
+            return count_lines(lines, settings), MEMORY
+        return disk_counts.count_within(memory, lines, settings, training.path(LM), stack)
 
 
 def write_inis(training: SystemTraining) -> None:
