@@ -286,8 +286,8 @@ class DataConfig:
 
 
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
-    """A digest that changes with the training files (path, size and modification time), the vocabularies,
-    the text pipeline and max_length. DataError if a file cannot be read."""
+    """A digest that changes with the training files (path, size and modification time), tags and filters, the
+    vocabularies, the text pipeline, max_length and inverse. DataError if a file cannot be read."""
     digest = hashlib.sha256()
     listed = [path for corpus in config.corpora for path in (corpus.source, corpus.target)]
     for path in (config.train_source, config.train_target, config.phrase_table, *listed):

@@ -78,8 +78,8 @@ def write(hypothesis: Hypothesis) -> str:
 def extend_line(
     hypothesis: Hypothesis, features: Mapping[str, Sequence[float]], total: float | None = None
 ) -> str:
-    """Return the line from which a hypothesis was read, with more features at the end of its third field and,
-    if given, another total; all other bytes stay."""
+    """Return the line from which a hypothesis was read (`raw`, which must not be empty), with more features
+    at the end of its third field and, if given, another total; all other bytes stay."""
     parts = hypothesis.raw.split("|||")
     if features:
         parts[2] = f"{parts[2].rstrip(' ')} {format_features(features)} "

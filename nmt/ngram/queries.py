@@ -36,7 +36,8 @@ def compiled() -> CompiledFunctions | None:
 
 def insert(table: Ints, nodes: Numbers, keys: Ints, first: int) -> None:
     """Insert the keys of n-grams into a hash table, in place. `table` (size,): their keys, -1 where a slot is
-    free; `nodes` (size,): their numbers, counted up from `first`. The size is a power of two.
+    free; `nodes` (size,): their numbers, counted up from `first`. The size is a power of two, above the
+    number of all keys.
     """
     mask = len(table) - 1
     for i in range(len(keys)):

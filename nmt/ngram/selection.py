@@ -145,9 +145,9 @@ class Trial:
 
 
 def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionConfig) -> list[Trial]:
-    """Estimate models from all lines of `path` in `order`, from the best half, the best quarter ... of them;
-    returns their perplexities on the development text `dev`. DataError if `dev` has no words. `order`: line
-    indices, best first."""
+    """Estimate models from all lines of `path` in `order`, from the best half, the best quarter ... of them,
+    at most `config.steps` models; returns their perplexities on the development text `dev`. `order`: line
+    indices, best first. DataError for bad text, and if `dev` has no words."""
     texts = [side.read(line) for line in files.read_lines(dev)]
     if not any(texts):
         raise DataError(f"{dev}: no words, expected a development text of the domain")

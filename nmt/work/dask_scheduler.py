@@ -56,7 +56,8 @@ class JobWatch(SchedulerPlugin):
     def transition(
         self, key: "Key", start: str, finish: str, *args: object, stimulus_id: str, **more: object
     ) -> None:
-        """Called by Dask when a task changes its state."""
+        """Called by Dask when a task changes its state. For a chunk of this job, records whether Dask blames
+        it for a lost worker, and replaces Dask's count of its suspicions."""
         if not (isinstance(key, str) and key.startswith(f"{self.name}-")):
             return
         task: TaskState = self.scheduler.tasks[key]

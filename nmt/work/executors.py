@@ -361,7 +361,7 @@ class Dask(Generic[Task, Result]):
 
     def load(self) -> None:
         """Let all workers load the models. ConfigError for a worker that cannot take part, OSError if one is
-        lost meanwhile."""
+        lost meanwhile, and other errors of `make_compute`."""
         mixed, expected = self.config.mixed_workers, self.worker_module.this_host()
         hosts = self.client.run(self.worker_module.this_host, on_error="return")
         reached = {address: host for address, host in hosts.items() if not isinstance(host, OSError)}

@@ -59,7 +59,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Text:
-    """The training text of a size and its development set, in one direction."""
+    """A training text of `pairs` pairs and its development set, in one direction."""
 
     direction: str  # CORPUS:SOURCE-TARGET
     pairs: int
@@ -101,7 +101,8 @@ class Setup:
         return self.text.out / "configs" / name
 
     def init(self) -> list[str]:
-        """The command that writes the configuration. With --minutes, its learning rate falls to 0."""
+        """The command that writes the configuration. --minutes makes the learning rate fall to 0; its value
+        does not matter, since `Training.commands` gives the number of updates."""
         (source, target), (dev_source, dev_target) = (
             self.text.files(part) for part in (f"train-{self.text.pairs}", "dev")
         )
@@ -170,7 +171,8 @@ class Training:
         return [Path(f"{self.run}{name}.dev") for name in ("", "-mean")]
 
     def commands(self) -> list[list[str]]:
-        """The commands to train, to average checkpoints, and to translate the development set with both."""
+        """The commands to train, to average checkpoints, and to translate the development set with the last
+        checkpoint and with the average."""
         training, updates, mean = self.setup.config.training, self.updates, f"{self.run}-mean"
         changes = {
             "max_steps": updates, "max_epochs": 0, "max_minutes": 0, "patience": 0,

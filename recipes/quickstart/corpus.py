@@ -82,9 +82,9 @@ def word_for_word(pair: Pair, words: dict[str, str]) -> str:
 
 
 def phrase_pairs(pairs: list[Pair]) -> list[str]:
-    """The lines of a phrase table in Moses' format and order: pairs that occur at least 5 times, of source
-    phrases of at most three words. The scores are p(source | target) and p(target | source) by their counts
-    in the table."""
+    """The lines of a phrase table in Moses' format and order: pairs of phrases that translate each other and
+    occur at least 5 times, of at most three source words. The scores are p(source | target) and p(target |
+    source) by their counts in the table."""
     counts: Counter[tuple[str, str]] = Counter()
     for pair in pairs:
         for start in range(len(pair.source)):

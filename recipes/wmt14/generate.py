@@ -541,7 +541,8 @@ def segments(text: str, first: int) -> str:
 
 
 def write_archive(archive: Path, paths: list[Path], members: list[str]) -> None:
-    """Compress files into an archive without times and users. `members`: their names in it."""
+    """Compress files into a tar archive without times and users, so that its bytes depend on the files alone.
+    `members`: their names in it."""
     with (
         files.Writing(archive) as out,
         gzip.GzipFile("", "wb", 1, out.stream, mtime=0) as packed,
