@@ -156,7 +156,7 @@ class BeamSearch(Generic[State]):
         return finished
 
     def open_rows(self, sentences: Sequence[int]) -> Rows[State]:
-        """Create one row for each of some sentences, before the first word."""
+        """Create one row, before the first word, for each sentence of these slots."""
         index = torch.tensor(sentences, device=self.device)
         totals = torch.zeros(len(index), dtype=torch.float64, device=self.device)
         return Rows(

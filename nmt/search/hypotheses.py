@@ -13,8 +13,9 @@ PARTLY = 64  # least columns for each of the k best: torch's topk sorts all valu
 
 
 def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """`torch.topk` of each row, (R, V) -> (R, k) twice, in a third of its time: when each row is folded into
-    columns of up to 16 values, the k best are among the k columns with the largest maxima."""
+    """The k largest values of each row and their indices, best first, as by `torch.topk` in a third of its
+    time: (R, V) -> (R, k) twice. When each row is folded into columns of up to 16 values, the k best are
+    among the k columns with the largest maxima."""
     R, V = scores.shape
     fold = min(FOLD, V // (PARTLY * k))
     if fold < 2:

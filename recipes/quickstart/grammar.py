@@ -324,8 +324,8 @@ def contract(target: Tokens, mark: int) -> Tokens:
 
 
 def elide(word: str, target: Tokens, mark: int) -> Tokens:
-    """Put a conjunction before `target`, elided where French elides it: que + il = qu'il, si + il = s'il (but
-    si elle). `mark`: the mark of the conjunction."""
+    """Put the conjunction `word`, que or si, before `target`, elided where French elides it: que + il =
+    qu'il, si + il = s'il (but si elle). `mark`: the mark of the conjunction."""
     first = target[0][0]
     if word == "que" and starts_with_vowel(first):
         return [("qu'", mark), *target]

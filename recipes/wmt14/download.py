@@ -85,8 +85,9 @@ def fetch(name: str, address: str, folder: Path) -> None:
 
 
 def resume(address: str, part: Path) -> None:
-    """Download the rest of a file, whose beginning is `part`, or all of it if the server does not support
-    ranges. ConnectionError if the connection ends early; also the errors of urllib."""
+    """Download a file to `part`. If this exists, it is the beginning of the file, and only the rest is
+    downloaded where the server supports ranges. ConnectionError if the connection ends early; also the errors
+    of urllib."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:

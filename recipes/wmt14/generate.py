@@ -350,8 +350,8 @@ def prepositional_phrase(chance: Chance, context: Ids) -> Phrase:
 
 
 def subject_phrase(chance: Chance) -> tuple[Phrase, Ids, Bools]:
-    """A pronoun or a noun phrase for each clause, a number of its head, by which verbs are preferred, and
-    whether it is plural."""
+    """A pronoun or a noun phrase for each clause, the context that determines which verbs are preferred after
+    it, and whether it is plural."""
     phrase, noun, many = noun_phrase(chance, np.zeros(chance.size, np.int64), 0.15)
     pronoun, index = chance.happens(0.3), chance.choice(len(PRONOUN))
     for side, words in zip(phrase, (PRONOUN, PRONOUN_TARGET), strict=True):
@@ -363,8 +363,8 @@ def subject_phrase(chance: Chance) -> tuple[Phrase, Ids, Bools]:
 
 def verb_phrase(chance: Chance, subject: Ids, many: Bools, pronoun: Bools) -> tuple[Phrase, Ids]:
     """A verb for each clause, with tense, negation, adverb and particle; also returns the rank of the verb.
-    `subject`: the number of its head, see `subject_phrase`; `many`: whether the subject is plural; `pronoun`:
-    whether the object is a pronoun, which is then part of the phrase."""
+    `subject`: the context of `subject_phrase`; `many`: whether the subject is plural; `pronoun`: whether the
+    object is a pronoun, which is then part of the phrase."""
     of_source, of_target = LEXICON.source.classes, LEXICON.target.classes
     verb = chance.neighbor(VERB, subject)
     chance.choice(SIZES[ADVERB])  # not used: without this draw each seed would give another text than before
