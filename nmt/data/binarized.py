@@ -197,8 +197,9 @@ def is_kept(source: Sequence[str], target: Sequence[str], max_length: int, repor
 def store(
     directory: Path, vocabs: Mapping[str, Sized], stamp: str, report: BinarizeReport
 ) -> Iterator[list[SideWriter]]:
-    """Open the sides of a new corpus for writing. At the end all files get their final names, with a
-    manifest, `stamp.json` last. `vocabs`: the vocabulary of each side; only its length is used.
+    """Open the sides of a new corpus for writing, after removing the stamp of an older one. At the end all
+    files get their final names, with a manifest, `stamp.json` last: it has `stamp` and the counts of
+    `report`. `vocabs`: the vocabulary of each side; only its length is used.
 
     UserError where the folder cannot be written; the unfinished files are removed."""
     sides: list[SideWriter] = []

@@ -312,8 +312,8 @@ def text_rules(side: SideConfig) -> str:
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
     """Like `make_stamp`, but the digest also changes with the file of the alignment and with `within`: the
-    scope of affiliations (SENTENCE or PHRASE), or another name for the form in which the alignment is
-    stored."""
+    scope of affiliations (SENTENCE or PHRASE), or another name for the form in which the alignment is stored.
+    Errors as from `make_stamp`."""
     status = files.status(config.alignment)
     text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()

@@ -35,7 +35,7 @@ DIGEST_BLOCK = 1 << 18  # digests read at a time
 
 
 class Digests:
-    """64-bit digests of lines, in order."""
+    """64-bit digests of lines, in order, in a temporary file. OSError if it cannot be written."""
 
     def __init__(self) -> None:
         self.file = TemporaryFile()
@@ -97,7 +97,8 @@ class ListedText:
         ]
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """Yield the lines of both sides of each pair that is used."""
+        """Yield the lines of both sides of each pair that is used. DataError as from `files.parallel` and
+        `filter_lines`."""
         for corpus, used in zip(self.corpora, self.used, strict=True):
             rows = files.parallel(corpus.source, corpus.target)
             yield from rows if used is None else compress(rows, used)

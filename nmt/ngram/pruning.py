@@ -84,7 +84,7 @@ def perplexity_increase(model: NgramModel, n: int, suffix: Ints, history: Floats
     """The relative increase of perplexity, e^D - 1, if one n-gram of order n is removed: (M,); infinity where
     words without an n-gram have no probability after the context.
 
-    `suffix`: see `suffix_nodes`; `history` (C,): log10 p of the contexts.
+    `suffix`: see `suffix_nodes`; `history` (C,): log10 p of the contexts. DataError as from `check_sums`.
     """
     lower = lower_log10(model, n, suffix)
     masses = backoff_masses(model, n, lower)
@@ -141,7 +141,8 @@ def backoff_masses(model: NgramModel, n: int, lower: Floats) -> BackoffMasses:
 
 
 def check_sums(model: NgramModel, n: int, masses: BackoffMasses) -> None:
-    """DataError if the probabilities after a context of n - 1 words do not sum to 1."""
+    """DataError if the probabilities after a context of n - 1 words do not sum to 1, given the masses that
+    the n-grams of order n leave."""
     weights = 10 ** model.levels[n - 2].backoff
     # A context without a defined weight leaves nothing to other words, whatever the file has.
     difference = np.where(masses.defined, masses.own - weights * masses.lower, np.minimum(masses.own, 0))

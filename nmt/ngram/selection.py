@@ -54,7 +54,8 @@ def learn(inside: str, general: str, config: SelectionConfig) -> Side:
 
 
 def general_sample(inside: str, general: str, config: SelectionConfig) -> list[str]:
-    """Sample lines of the general text, with about as many words as the in-domain text."""
+    """Sample lines of the general text, with about as many words as the in-domain text. DataError for bad
+    text."""
     words = sum(len(files.split_words(line)) for line in files.read_lines(inside))
     return sample(general, words, config.seed)
 
@@ -76,13 +77,13 @@ def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Si
 
 
 def lengths(path: str) -> Ints:
-    """The number of words of each line: (n,)"""
+    """The number of words of each line of a file: (n,). DataError for bad text."""
     return np.fromiter((len(files.split_words(line)) for line in files.read_lines(path)), np.int64)
 
 
 def sample(path: str, words: int, seed: int) -> list[str]:
     """Sample lines at random, with about `words` words in total, in the order of the file; all lines if the
-    file has fewer words."""
+    file has fewer words. DataError for bad text."""
     counts = lengths(path)
     order = np.random.default_rng(seed).permutation(len(counts))
     sampled = np.zeros(len(counts), bool)
@@ -94,7 +95,8 @@ def scores(
     sides: Sequence[Side], paths: Sequence[str], progress: Callable[[int], None] = lambda count: None
 ) -> Floats:
     """Cross-entropy difference of each line of the general text `paths`, summed over both sides of parallel
-    text: (n,). `progress` is called with the number of lines of each block."""
+    text: (n,). `progress` is called with the number of lines of each block. DataError as from
+    `files.parallel`."""
     differences_by_block = []
     for block in blocks(files.parallel(*paths)):
         differences_by_block.append(differences(sides, block))

@@ -102,8 +102,8 @@ class TrieScorer(NgramTextScorer):
         return list(map(self.numbers.__getitem__, words))
 
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
-        """Natural log p of each token; see `NgramTextScorer`. After many calls by compiled code, where
-        numba is installed."""
+        """Natural log p of each token; see `NgramTextScorer`. Computed by NumPy in the first calls, then by
+        compiled code where numba is installed."""
         self.calls += 1
         if self.calls == COMPILED_FROM:
             self.compiled = COMPILED_SCORE.load()

@@ -133,8 +133,8 @@ class PrefixStates(Generic[State]):
     def __init__(
         self, model: StepModel[State], source: Ids, token_ids: Sequence[int], restricted: bool = False
     ) -> None:
-        """`token_ids` (T,): the units that may follow, the end symbol among them. `restricted`: their
-        probabilities sum to one, as if there were no other units; for a `Layered` model."""
+        """`source`: ids; `token_ids` (T,): the units that may follow, the end symbol among them. `restricted`:
+        their probabilities sum to one, as if there were no other units; for a `Layered` model."""
         self.device = model.device
         self.size, self.end = len(token_ids), list(token_ids).index(EOS)
         self.edges = [-1]  # of each node: its parent * T + its unit
@@ -183,7 +183,7 @@ class PrefixStates(Generic[State]):
         return np.array([self.nodes[edge] for edge in edge_list], np.int64)
 
     def read(self, nodes: Ints) -> None:
-        """Read the nodes that are new, whose parents have been read, in one step of the decoder."""
+        """Read the nodes that are new, whose parents have been read, in steps of at most ROWS nodes."""
         new = sorted({node for node in nodes.tolist() if self.rows[node] < 0})
         for start in range(0, len(new), ROWS):
             batch = new[start : start + ROWS]

@@ -71,7 +71,7 @@ class JobWatch(SchedulerPlugin):
             task.suspicious = self.suspicion(key)
 
     def shorten_span(self, task: TaskState) -> None:
-        """Clear the list in which Dask describes every chunk of the job."""
+        """Clear the list in which Dask describes every chunk of the job, so that it does not grow."""
         extension = self.scheduler.extensions.get("spans")
         span = extension.spans.get(task.group.span_id) if extension else None
         if span and span.metadata:

@@ -162,7 +162,8 @@ class StageWorker(ABC):
         """Compute the parts of the file of task `number` of a stage."""
 
     def __call__(self, task: Task) -> None:
-        """Compute and write the file of a task, unless it exists and is complete."""
+        """Compute and write the file of a task, unless it exists and is complete. Errors of `compute_parts`,
+        and UserError if the file cannot be written."""
         ensure_file(task_file(self.folder, *task), partial(self.compute_parts, *task))
 
 
@@ -173,7 +174,8 @@ def begin_worker(worker: StageWorker) -> StageWorker:
 
 
 def ensure_file(path: Path, make: Callable[[], Iterable[Part]]) -> None:
-    """Write the parts that `make` computes to a file, unless it exists and is complete."""
+    """Write the parts that `make` computes to a file, unless it exists and is complete. UserError as from
+    `write_parts`."""
     if not is_complete(path):
         write_parts(path, make())
 

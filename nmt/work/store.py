@@ -43,7 +43,8 @@ def damaged_settings(path: Path) -> DataError:
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
-    """Record the settings with which a job starts, which JSON must be able to express."""
+    """Record the settings with which a job starts, which JSON must be able to express. UserError if the file
+    cannot be written."""
     files.write_text(path, [json.dumps(settings)])
 
 

@@ -22,8 +22,8 @@ PAIRS = (
 
 
 def outputs(rows: Path, name: str, part: str) -> list[list[str]]:
-    """The translations of each seed by the system `name`. `rows`: folder of the outputs; `part`: dev or
-    test."""
+    """The translations of each seed by the system `name`. `rows`: folder of the outputs; `part`: dev or test.
+    DataError if one cannot be read."""
     return [list(files.read_lines(rows / f"{name}.seed-{seed}.{part}")) for seed in SEEDS]
 
 

@@ -26,7 +26,8 @@ Scores = dict[int, dict[str, dict[int, float]]]  # size -> system -> seed -> BLE
 
 
 def main(out: Path, reference: str, name: str) -> None:
-    """Write and print the table, and draw the curves. `name`: of the corpus, for the axis."""
+    """Write and print the table, and draw the curves. `out`: folder of the translations, to which they are
+    written; `reference`: file of the reference; `name`: of the corpus, for the axis."""
     references = [list(files.read_lines(reference))]
     lines = {
         (int(match[1]), match[3], int(match[2])): list(files.read_lines(path))

@@ -69,8 +69,8 @@ def tatoeba(part: str) -> Iterator[Row]:
 
 
 def generated(part: str) -> Iterator[Row]:
-    """Tokenized, lower-cased pairs of the quickstart's corpus, which is written if it does not exist. `part`:
-    train, dev or test."""
+    """Tokenized, lower-cased pairs of the quickstart's corpus, which is written if it does not exist.
+    Argument as for `multi30k`."""
     folder = Path("runs/quickstart/corpus")
     if not (folder / "test.fr").exists():
         subprocess.run([sys.executable, "recipes/quickstart/corpus.py", str(folder)], check=True)

@@ -527,7 +527,8 @@ class Corpus(NamedTuple):
             path.unlink()
 
     def write_mono(self, name: str, lines: int) -> None:
-        """Write `lines` lines of the target side as a gzip file, unless it exists."""
+        """Write `lines` lines of the target side as a gzip file, unless it exists. UserError if that
+        fails."""
         if not (self.folder / name).exists():
             with files.Writing(self.folder / name) as out:
                 for _, text in texts(self.seed, MONO, lines, self.progress.add):
