@@ -133,8 +133,9 @@ class PrefixStates(Generic[State]):
     def __init__(
         self, model: StepModel[State], source: Ids, token_ids: Sequence[int], restricted: bool = False
     ) -> None:
-        """`source`: ids; `token_ids` (T,): the units that may follow, the end symbol among them. `restricted`:
-        their probabilities sum to one, as if there were no other units; for a `Layered` model."""
+        """`source`: ids; `token_ids` (T,): the units that may follow, the end symbol among them.
+        `restricted`: their probabilities sum to one, as if there were no other units; for a `Layered`
+        model."""
         self.device = model.device
         self.size, self.end = len(token_ids), list(token_ids).index(EOS)
         self.edges = [-1]  # of each node: its parent * T + its unit
