@@ -85,9 +85,10 @@ class Findings:
     formats: Sequence[str] = FORMATS
 
     def write(self, output: str, name: str) -> None:
-        """Write table and figures into the folder `output`, and print the summary and the names of the files.
+        """Write NAME.tsv and the figures, NAME.png etc., into the folder `output`, and print the summary and
+        the paths of the files. Without a folder, the table goes to stdout and the summary to the log.
 
-        Without a folder, the table goes to stdout and the summary to the log.
+        UserError if the table cannot be written; a figure that cannot be drawn or written is a warning.
         """
         if not output:
             files.write_text("-", self.table.lines())
@@ -140,7 +141,7 @@ def add_title(parser: Parser) -> None:
 def load_run(args: argparse.Namespace, path: str) -> "TorchRun":
     """Load the run in a directory, with the checkpoint and device that the options of `options.add_compute`
     name. Also sets torch's threads and matrix back end for this process. ConfigError for a device that is
-    missing, CheckpointError for a directory that is not a run."""
+    missing, CheckpointError for a directory that is not a translator's run, or is damaged."""
     set_up = options.set_up_torch(args.device, args.threads, args.matmul, path)
     from nmt.runs.torch_run import TorchRun
 

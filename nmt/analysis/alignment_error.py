@@ -40,7 +40,8 @@ class AlignmentScores:
 
 
 def score_alignment(gold: Iterable[GoldLinks], alignment: Iterable[Links]) -> AlignmentScores:
-    """Compare the alignment of a text with its gold alignment, sentence by sentence.
+    """Compare the alignment of a text with its gold alignment, sentence by sentence. ValueError if they do
+    not have equally many sentences.
 
     >>> from nmt.formats.pharaoh import parse, parse_gold
     >>> score_alignment([parse_gold("0-0 1-1 1?2", "")], [parse("0-0 1-2 2-2", "")]).error_rate

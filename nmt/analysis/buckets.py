@@ -76,9 +76,8 @@ def cumulative_buckets(keys: Sequence[int], system: SystemOutput, least: int = 1
 
 
 def by_side(source: list[int], reference: list[int]) -> dict[str, list[int]]:
-    """Label counts, one per sentence, by side: source, reference, and the larger of the two ("both").
-
-    Papers plot "both" without defining it: we take the larger.
+    """Label counts, one per sentence, by side: source, reference, and the larger of the two ("both", which
+    papers plot without defining it).
     """
     return {"source": source, "reference": reference, "both": list(map(max, source, reference))}
 
@@ -102,7 +101,8 @@ def by_count(systems: Sequence[SystemOutput], counts: Mapping[str, Sequence[int]
 
 
 def lengths(test: TestSet) -> dict[str, list[int]]:
-    """The number of words (`line_length`) of each source, of its first reference, and of the longer one."""
+    """The number of words (`line_length`) of each source, of its first reference, and of the longer one; see
+    `by_side`."""
 
     def words(lines: Sequence[str]) -> list[int]:
         return [line_length(line) for line in lines]
@@ -198,7 +198,7 @@ def curve_findings(
 
     The figure of one system has curves by source, reference and both; that of several systems has one curve
     each, by the side that --by names. `key` names the column of the keys; `both` describes the side with the
-    larger count.
+    larger count. Logs a warning if there are no points.
     """
     if not any(buckets for sides in curves.values() for buckets in sides.values()):
         log.warning("no point has %d sentences; lower --least", args.least)

@@ -55,8 +55,9 @@ def all_charts(
     window: int,
     least: int,
 ) -> list[Chart]:
-    """Compute the charts of the report. `counts`: how often the training text has each word of the target,
-    None if it is unknown; `window`: number of lengths in a point of the curves by length; `least`: fewest
+    """Compute the charts of the report. `hard`: the counts of hard words by kind, side and sentence;
+    `counts`: how often the training text has each word of the target, None if it is unknown; `curves`: the
+    learning curves of runs; `window`: number of lengths in a point of the curves by length; `least`: fewest
     sentences of a point."""
     return [
         *length_charts(systems, window, least),
@@ -109,7 +110,8 @@ def hard_charts(systems: Sequence[SystemOutput], hard: HardWordCounts, least: in
 def bucket_points(
     system: SystemOutput, keys: Sequence[int], buckets: Sequence[Bucket], prefix: str = ""
 ) -> list[ChartPoint]:
-    """Turn buckets into points of BLEU with confidence intervals. `keys`: one number per sentence.
+    """Turn buckets into points of BLEU with 95% confidence intervals. `keys`: the number of each sentence by
+    which the buckets were made.
 
     With a `prefix`, the range of a point reads as the prefix and the bucket's last key.
     """
@@ -280,7 +282,8 @@ def signature_list(signatures: Sequence[str]) -> str:
 def systems_table(
     systems: Sequence[Row], name: str = "systems", caption: str = "Scores of the systems"
 ) -> str:
-    """Render the table of the systems' scores. `name` is the table's id on the page."""
+    """Render the table of the systems' scores. `systems`: see `ReportData.systems`; `name`: the table's id on
+    the page."""
     columns = [
         Column("system", "name"),
         Column("BLEU", "bleu", 2, best=True),
@@ -345,7 +348,8 @@ def figure_html(number: int, chart: Chart) -> str:
 
 
 def chart_numbers(number: int, chart: Chart) -> str:
-    """Render the table of a chart's numbers: a row for each x, a column for each system."""
+    """Render the table of a chart's numbers: a row for each x, with what was counted there, and a column for
+    each system."""
     rows: dict[float, dict[str, object]] = {}
     for name, points in chart.series.items():
         for point in points:

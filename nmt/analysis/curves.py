@@ -16,9 +16,10 @@ LearningCurve = list[tuple[float, float]]  # (update, value)
 
 
 def read_curves(run: Path) -> dict[str, LearningCurve]:
-    """Read a run's training cost, dev cost and dev BLEU by update, and dev chrF if the run measured it.
+    """Read a run's training cost, dev cost and dev BLEU by update, and dev chrF if the run measured it. Costs
+    are -log p per word, natural.
 
-    Updates without a value are left out. DataError for a file that is not a training log.
+    Updates without a value are left out. DataError for a file that is missing, or not a training log.
     """
     curves = {
         "train cost": read_column(run / "train.tsv", "cost"),
@@ -30,9 +31,9 @@ def read_curves(run: Path) -> dict[str, LearningCurve]:
 
 
 def read_column(path: Path, name: str) -> LearningCurve:
-    """Read a column of a training log as (step, value), without nan.
+    """Read a column of a training log as (update, value), without nan.
 
-    DataError for a log without these columns.
+    DataError for a file that is missing or has no such column, and for a row with anything but numbers.
     """
     lines = files.read_lines(path)
     header = next(lines, "").split("\t")
@@ -66,7 +67,8 @@ def curves_table(runs: Mapping[str, Mapping[str, LearningCurve]]) -> ResultTable
 
 
 def plot_curves(runs: Mapping[str, Mapping[str, LearningCurve]], paths: Sequence[Path]) -> None:
-    """Draw each run's training cost (thin), dev cost and, where it was measured, dev BLEU over updates."""
+    """Draw each run's training cost (thin), dev cost and, where it was measured, dev BLEU over updates, and
+    write the figure to `paths`."""
     panels = 2 if any(curves["dev BLEU"] for curves in runs.values()) else 1  # language models have no BLEU
     figure, grid = pyplot().subplots(
         1, panels, figsize=(5 * panels, 3.8), layout="constrained", squeeze=False

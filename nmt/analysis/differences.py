@@ -67,7 +67,8 @@ def largest_differences(
     first: SystemOutput, second: SystemOutput, config: DifferenceConfig
 ) -> list[SentenceDifference]:
     """List the sentences that the second system translates better than the first, then those that it
-    translates worse, both with the largest differences first; on ties in the order of the text."""
+    translates worse, up to `config.count` of each, with the largest differences first; on ties in the order
+    of the text."""
     scores = [sentence_scores(system, config.metric) for system in (first, second)]
     gains = (scores[1] - scores[0]).round(9)
     order = np.argsort(-gains, kind="stable")
@@ -91,7 +92,7 @@ def largest_differences(
 
 
 def difference_histogram(first: SystemOutput, second: SystemOutput, metric: str) -> dict[str, int]:
-    """Count sentences by their difference, second minus first.
+    """Count sentences by their difference, second minus first: label of a group -> sentences.
 
     Groups are `BAR_WIDTH` points wide, from the lowest one that occurs to the highest; equal scores always
     have a group of their own.
@@ -172,8 +173,8 @@ def ngram_matches(system: SystemOutput, references: Sequence[Counter[Ngram]], lo
 def different_ngrams(systems: Sequence[SystemOutput], config: NgramDifferenceConfig) -> list[NgramDifference]:
     """List the n-grams that distinguish the first system most from each of the others.
 
-    For each pair, n-grams that the first system gets right come first, then those that the other does. An
-    n-gram within a listed one that has the same counts is left out.
+    For each pair, n-grams that the first system gets right more often come first, then those that the other
+    does, up to `config.count` of each. An n-gram within a listed one that has the same counts is left out.
     """
     references = reference_ngrams(systems, config.max_words)
     total: Counter[Ngram] = Counter()

@@ -48,11 +48,12 @@ class Region:
     x: float
     y: float
     half: float  # half of the side
-    members: list[int]  # indices of the points inside
+    members: list[int]  # indices of the points inside, or of those nearest to the center
 
 
 def tsne(vectors: Vectors, seed: int = 1, perplexity: float = 30.0) -> Vectors:
-    """Project vectors by scikit-learn's Barnes-Hut t-SNE (van der Maaten 2013): (n, d) -> (n, 2)
+    """Project vectors by scikit-learn's Barnes-Hut t-SNE (van der Maaten 2013): (n, d) -> (n, 2). The
+    perplexity is at most (n - 1) / 3.
 
     DataError for fewer than 5 vectors, UserError where scikit-learn is not installed.
     """
@@ -78,17 +79,17 @@ def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 
     inside = distance <= half
     regions: list[Region] = []
     for row in np.argsort(-inside.sum(1), kind="stable"):
+        if len(regions) == count:
+            break
         if all(float(np.abs(points[row] - (region.x, region.y)).max()) > 2 * half for region in regions):
             near = np.flatnonzero(inside[row])
             near = near[np.argsort(distance[row][near], kind="stable")][:most]
             regions.append(Region(float(points[row, 0]), float(points[row, 1]), half, sorted(near.tolist())))
-        if len(regions) == count:
-            break
     return regions
 
 
 def map_table(labels: Sequence[str], points: Vectors, zoomed: Sequence[Region]) -> ResultTable:
-    """Build a table with one row per point, and the number, from 1, of the enlarged region around it."""
+    """Build a table with one row per point, and the number, from 1, of the enlarged region that lists it."""
     numbers = {member: number for number, region in enumerate(zoomed, 1) for member in region.members}
     return ResultTable(
         {"text": "", "x": ".4f", "y": ".4f", "region": ""},
@@ -154,7 +155,7 @@ class WordMapAnalysis:
         vocab = member.source_words if args.side == "source" else member.target_words
         if not isinstance(member.model, WordEmbeddings):
             raise ConfigError(f"{args.run}: models of this type have no word vectors")
-        ids = list(range(3, min(len(vocab), args.count + 3)))
+        ids = list(range(len(SPECIALS), min(len(vocab), args.count + len(SPECIALS))))
         rows = torch.tensor(ids, device=member.model.device)
         with torch.no_grad():
             vectors = member.model.word_embedding(args.side)(rows).cpu().numpy()
@@ -201,7 +202,8 @@ class PhraseMapAnalysis:
 
 
 def choose_phrases(args: argparse.Namespace) -> list[str]:
-    """Draw distinct phrases of at least --min-words words; returns them in the order of the input."""
+    """Draw up to --count distinct phrases of at least --min-words words; returns them in the order of the
+    input, without Moses' escapes. DataError if there are none."""
     lines = (line.split("|||")[0] for line in files.read_lines(args.input))
     words = (tuple(map(unescape, files.split_words(line))) for line in lines)
     phrases = list(dict.fromkeys(phrase for phrase in words if len(phrase) >= args.min_words))
@@ -329,8 +331,9 @@ class NeighborsAnalysis:
 
 
 def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
-    """Load the run of a language model, or of a translator, of which --side is used. Returns the vocabulary,
-    the ids of `words` (UNK for unknown ones), and the model."""
+    """Load the run of a language model, or of a translator, of which --side is used; sets up torch as
+    `load_run` does. Returns the vocabulary, the ids of `words` (UNK for unknown ones), and the model. Errors
+    as from `load_run`."""
     from nmt.lm.base import LMConfig
     from nmt.runs import checkpoint
 
@@ -344,7 +347,8 @@ def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Voc
 
 
 def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
-    """Look up word vectors, or outputs of character convolutions (--before-highway): (T,) -> (T, width)"""
+    """Look up word vectors, or outputs of character convolutions (--before-highway): (T,) -> (T, width).
+    ConfigError for a model that has none."""
     import torch
 
     from nmt.compute.device import resolve_device
@@ -352,15 +356,16 @@ def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace)
 
     if not args.before_highway:
         return word_vectors(model, token_ids, args)
-    token_ids_of_query = torch.tensor(token_ids, device=resolve_device(args.device))
-    vectors = model.filter_vectors(token_ids_of_query) if isinstance(model, LanguageModel) else None
+    rows = torch.tensor(token_ids, device=resolve_device(args.device))
+    vectors = model.filter_vectors(rows) if isinstance(model, LanguageModel) else None
     if vectors is None:
         raise ConfigError(f"--before-highway: {args.run} is not a run with lm.type characters")
     return vectors
 
 
 def word_vectors(model: object, token_ids: list[int], args: argparse.Namespace) -> "Tensor":
-    """Look up the vectors by which the model represents its input words: (T,) -> (T, width)"""
+    """Look up the vectors by which the model represents its input words: (T,) -> (T, width). ConfigError for
+    a model without word vectors."""
     import torch
 
     from nmt.compute.device import resolve_device

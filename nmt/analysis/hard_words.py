@@ -51,7 +51,8 @@ def add_vocabularies(parser: Parser, required: bool) -> None:
 def read_vocabularies(paths: Sequence[str]) -> tuple[Vocab, Vocab]:
     """Load the vocabularies of source and target from the paths of --vocabulary.
 
-    ConfigError for other paths, and for subword vocabularies, which have no unknown words.
+    ConfigError for other paths, and for a run with subwords, which has no unknown words; CheckpointError for
+    a directory that is not a run or is damaged, DataError for a file that is not a vocabulary.
     """
     if len(paths) == 2:
         return Vocab.load(paths[0]), Vocab.load(paths[1])
@@ -102,7 +103,8 @@ def add_training(parser: Parser, required: bool) -> None:
 
 
 def read_training(paths: Sequence[str], test: TestSet) -> tuple[TrainingCounts, TrainingCounts]:
-    """Count the words of the training text, source and target, and check that they match the test set."""
+    """Count the words of the training text, source and target, and check that they match the test set; see
+    `check_coverage` for errors and warnings. `paths`: those of --train."""
     source, target = (read_counts(path, test) for path in paths)
     check_coverage(test.source_words, source, target, paths[0])
     check_coverage(test.reference_words[0], target, source, paths[1])
@@ -110,21 +112,23 @@ def read_training(paths: Sequence[str], test: TestSet) -> tuple[TrainingCounts, 
 
 
 def read_target_counts(path: str, test: TestSet) -> TrainingCounts:
-    """Count the words of the training text's target side, and check that they match the references."""
+    """Count the words of the training text's target side, and check that they match the references; see
+    `check_coverage` for errors and warnings."""
     counts = read_counts(path, test)
     check_coverage(test.reference_words[0], counts, (), path)
     return counts
 
 
 def read_counts(path: str | Path, test: TestSet) -> TrainingCounts:
-    """Count the words of a text, split as BLEU splits the test set, or load the counts of a vocabulary."""
+    """Count the words of the text at `path`, split and cased as BLEU reads the test set; or load the counts
+    if it is a vocabulary of nmt-vocab. DataError for a file that cannot be read."""
     if next(iter(files.preview(path)), "").startswith(HEADER):
         return match_case(Vocab.load(path).counts, test)
     return Counter(word for line in files.read_lines(path) for word in test.split(line))
 
 
 def match_case(counts: TrainingCounts, test: TestSet) -> TrainingCounts:
-    """If the test set is scored without case, merge the counts of words that differ only in case."""
+    """If the test set is scored without case, lower-case the words and add up their counts."""
     if not test.lowercase:
         return counts
     lowered: Counter[str] = Counter()
@@ -201,7 +205,8 @@ def mismatch_reasons(
 def likely_mismatch(
     text: WordCounts, vocabulary: Collection[str], other_side: Collection[str]
 ) -> tuple[float, str]:
-    """Return the share of running words that are missing, and the likely reason; empty if there is none.
+    """Return the share of running words that are missing, and the likely reason; empty if there is none, or
+    the share is below SUSPICIOUS_SHARE.
 
     The best reason must explain half of the missing words. The likely reason is the first that explains
     nearly as many as the best one.
@@ -226,11 +231,12 @@ def is_subwords(words: Collection[str]) -> bool:
 def check_coverage(
     lines: Iterable[list[str]], vocabulary: Collection[str], other_side: Collection[str], name: str
 ) -> None:
-    """Check that the words of `lines` are tokenized and cased like `vocabulary`, called `name` in messages.
+    """Check that `lines`, split into words, are tokenized and cased like `vocabulary`, called `name` in
+    messages. `other_side`: the vocabulary of the other language.
 
     ConfigError for subword units, and if most words of the text are missing for a reason that we recognize.
-    If fewer are missing, or for another reason, log a warning. `other_side`: the vocabulary of the other
-    language.
+    If fewer are missing for such a reason, or most for none, log a warning. A text of fewer than
+    MIN_RUNNING_WORDS words is not compared.
     """
     if is_subwords(vocabulary):
         raise ConfigError(
@@ -389,8 +395,8 @@ def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str
     """Split the sources and first references of a test set into the units of the run at `path`. `tokenized`:
     they are tokenized like its training text.
 
-    None if the run does not split words: its vocabulary is of words, or its source has no blanks between
-    them.
+    None if the run does not split words: both vocabularies are of words, or its source language has no blanks
+    between them. CheckpointError for a path that is not a run, or is damaged.
     """
     from nmt.runs.text import load_side, read_data
 
@@ -445,7 +451,8 @@ def segmented_sides(source: Sequence[Sequence[str]], reference: Sequence[Sequenc
 def count_hard_words(
     args: argparse.Namespace, vocabs: tuple[Vocab, Vocab] | None, test: TestSet
 ) -> tuple[dict[str, Counts], TrainingCounts | None]:
-    """Count each kind of hard words that --vocabulary and --train define, by side and sentence.
+    """Count each kind of hard words that --vocabulary and --train define, by side and sentence; see
+    `check_coverage` for errors and warnings. `vocabs`: what --vocabulary names.
 
     Also returns the counts of the target words in the training text; None if no option provides them.
     """

@@ -39,9 +39,11 @@ class PhrasesConfig:
 
 
 def choose_sources(table: str, config: PhrasesConfig) -> list[tuple[str, list[PhrasePair]]]:
-    """Choose the most frequent and the rarest long source phrases of a table: (kind, pairs of the source).
+    """Choose the most frequent and the rarest source phrases of a table that have at least `min_words` words
+    and `min_targets` targets: (frequent or rare, entries of the phrase).
 
-    Of equally frequent phrases the first in the table is chosen.
+    `table`: path of a phrase table in Moses' order, with all entries of a source together. Of equally
+    frequent phrases the first in the table is chosen. DataError for a malformed table.
     """
     heaps: dict[str, list[tuple[tuple[int, int], list[PhrasePair]]]] = {"frequent": [], "rare": []}
     sources = groupby(phrase_table.read(table), key=lambda pair: pair.source)
@@ -81,7 +83,8 @@ class PhraseRow:
 
 def compare_phrases(run: "TorchRun", table: str, config: PhrasesConfig) -> list[PhraseRow]:
     """List the best targets by table and by model, and the most frequent samples, of each of the source
-    phrases that `choose_sources` chooses. `table`: path of a phrase table; empty if it has no such phrase."""
+    phrases that `choose_sources` chooses from the phrase table at `table`. The list is empty if it has no
+    such phrase."""
     return [
         row
         for number, (kind, pairs) in enumerate(choose_sources(table, config))
@@ -132,7 +135,7 @@ def phrase_rows(
 
 
 def model_scores(run: "TorchRun", source: Sequence[str], targets: Sequence[Sequence[str]]) -> list[float]:
-    """Compute natural log p of each target of one source phrase."""
+    """Compute natural log p of each target of one source phrase by the first model of a run."""
     from nmt.scoring import pair_scores
 
     member = run.members[0]

@@ -38,7 +38,8 @@ def pyplot() -> ModuleType:
 
 
 def write_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure as PNG or SVG, by the suffix of `path`, without a date. If it fails, no file is left."""
+    """Write a figure as PNG or SVG, by the suffix of `path`, without a date. UserError if that fails; then no
+    file is left."""
     part = path.with_name(f".part-{path.name}")
     try:
         figure.savefig(
@@ -51,7 +52,7 @@ def write_figure(figure: "Figure", path: Path) -> None:
 
 
 def save_figure(figure: "Figure", paths: Sequence[Path]) -> None:
-    """Write a figure to each path, and close it."""
+    """Write a figure to each path, and close it. UserError for a path that cannot be written."""
     for path in paths:
         write_figure(figure, path)
     pyplot().close(figure)
@@ -70,7 +71,8 @@ def label_text(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text, and shorten a long one."""
+    """Escape the control characters of a text except line breaks, and shorten a text of more than MAX_LABEL
+    characters."""
     shortened = text if len(text) <= MAX_LABEL else f"{text[:MAX_LABEL]}..."
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in shortened)
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 Json = dict[str, object]
 NGRAMS = 10  # listed in each direction
+BLOCK = 200  # sentences translated together
 STYLES = ("vendor/uPlot.min.css", "shared/common.css", "report.css")
 SCRIPTS = (
     "shared/dom.js", "tables.js", "charts.js", "shared/subsequence.js", "words.js", "sentences.js",
@@ -117,7 +118,7 @@ def collect_report(
     `curves`: the learning curves of the systems that are runs.
     """
     test = systems[0].test
-    tested, signatures = significance(systems, config.samples)
+    comparisons, signatures = significance(systems, config.samples)
     masks: dict[str, NDArray[np.bool_]] = {}
     for kind, by_side in hard.items():
         masks |= hard_word_subsets(kind, by_side, test)
@@ -129,7 +130,7 @@ def collect_report(
                 "bleu": system.bleu().score,
                 "chrf": system.chrf().score,
                 "ratio": system.ratio(),
-                **tested.get(system.name, {}),
+                **comparisons.get(system.name, {}),
             }
             for system in systems
         ],
@@ -147,7 +148,8 @@ def collect_report(
 
 def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[str, Json], list[str]]:
     """Test each system against the first; returns, by system, half the width of BLEU's 95% confidence
-    interval (`interval`) and the p-value of the difference in BLEU (`p`), and the signatures of the scores.
+    interval (`interval`) and the p-value of the difference in BLEU (`p`, None for the first), and the
+    signatures of the scores.
 
     A system with the same output as the first is left out of the test.
     """
@@ -172,7 +174,8 @@ def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[st
 
 
 def sentence_rows(systems: Sequence[SystemOutput], hard: HardWordCounts) -> list[Json]:
-    """Collect each sentence's texts, length, number of hard words of each kind, and scores."""
+    """Collect each sentence's texts, source length in words, number of hard words of each kind on the side
+    with more, and scores, 0 to 100."""
     test = systems[0].test
     words = lengths(test)["source"]
     chrf, bleu = (
@@ -278,9 +281,6 @@ def chart_data(chart: Chart) -> Json:
     return vars(chart) | {"series": series}
 
 
-BLOCK = 200  # sentences translated together
-
-
 # ---- action ------------------------------------------------------------------------------------------------
 
 
@@ -330,24 +330,24 @@ class ReportAnalysis:
         curves = {name: read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}
         test, outputs = read_outputs(args, {name: path for name, path in paths.items() if name not in runs})
         hard, counts = count_hard_words(args, vocabs, test)
-        systems, about, newest = list[SystemOutput](), list[tuple[str, str]](), list[str | Path]()
+        systems, about, dated_files = list[SystemOutput](), list[tuple[str, str]](), list[str | Path]()
         for name, path in paths.items():
             if name in outputs:
                 systems.append(outputs[name])
                 about.append((name, f"the translations in {Path(path).name}"))
-                newest.append(path)
+                dated_files.append(path)
             else:
                 system, member = translate_test(args, name, path, test)
                 systems.append(system)
                 about.append((name, f"{member.description}, update {member.step:,}; beam {args.beam_size}"))
-                newest.append(run_directory.weights_path(member.directory, member.step))
+                dated_files.append(run_directory.weights_path(member.directory, member.step))
         for run in runs.values():  # use the first run that splits words; torch is set up by now
             if units := read_units(str(run), test, args.tokenized):
                 hard["segmented"] = segmented_sides(*units)
                 break
         log.info("scoring %d systems, with %s samples of the sentences", len(systems), f"{args.samples:,}")
         data = collect_report(systems, hard, counts, curves, parse_settings(ReportConfig, args))
-        about += [*test_facts(args, test), ("date", newest_date(newest))]
+        about += [*test_facts(args, test), ("date", newest_date(dated_files))]
         page = report_html(replace(data, about=about))
         files.write_text(args.output, page.rstrip("\n").split("\n"))
         for row in data.systems:
@@ -359,7 +359,7 @@ def read_outputs(
     args: argparse.Namespace, outputs: Mapping[str, str]
 ) -> tuple[TestSet, dict[str, SystemOutput]]:
     """Read and return the test set, and the outputs of systems by name. `outputs`: name -> path of a text or
-    n-best list."""
+    n-best list. Errors as from `read_systems`."""
     # Without outputs, read the first reference as one, since the test set is needed in any case.
     paths = list(outputs.values()) or args.reference[:1]
     systems = read_systems(
@@ -380,7 +380,7 @@ def translate_test(
     args: argparse.Namespace, name: str, path: str, test: TestSet
 ) -> "tuple[SystemOutput, SavedRun]":
     """Translate the source with the run at `path`, with a progress bar. Returns the output under `name`, and
-    the run itself."""
+    the run itself. Errors as from `load_run`."""
     run = load_run(args, path).for_text(args.tokenized)
     hypotheses: list[str] = []
     with options.progress(args, "sentences", len(test.sources), title=name) as progress:

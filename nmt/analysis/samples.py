@@ -48,9 +48,10 @@ class SampleSentence:
 def sample_sentences(
     systems: Sequence[SystemOutput], vocabs: tuple[Vocab, Vocab] | None, config: SampleConfig
 ) -> list[SampleSentence]:
-    """Draw random long sentences and short ones; returns each kind in the order of the text.
+    """Draw up to `config.count` random sentences of each kind, long and short; returns each kind in the order
+    of the text. Sentences with an empty side are not drawn.
 
-    With vocabularies (source, target), only sentences without unknown words are drawn.
+    With vocabularies (source, target), only sentences without unknown words on either side are drawn.
     """
     test = systems[0].test
     sizes = lengths(test)

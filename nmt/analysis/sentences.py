@@ -39,6 +39,7 @@ def add_line(parser: Parser) -> None:
 
 
 def read_line(args: argparse.Namespace) -> str:
+    """Return --line, or the first line of --input; empty if that has no line."""
     return str(args.line or next(files.read_lines(args.input), ""))
 
 
@@ -51,7 +52,7 @@ END = SPECIALS[EOS]
 def attention_weights(
     run: "TorchRun", line: str, target: str = ""
 ) -> tuple[list[str], list[str], NDArray[np.float64]]:
-    """Compute the attention of a translation: `target` if given, else the run's own.
+    """Compute the attention of a run's first model in a translation: `target` if given, else the run's own.
 
     Returns source units and target units, both including the end symbol, and weights (target, source) whose
     rows sum to 1. ConfigError for a model without attention, DataError for an empty line.

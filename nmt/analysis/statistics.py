@@ -151,7 +151,8 @@ def paired_bootstrap(
     """Test systems against the first one, the baseline; returns scores and the signatures of BLEU and chrF.
 
     `names`: of the systems; `systems` and `references` are lists of lines; `samples`: number of test sets
-    drawn; `lowercase` compares without regard to case. Every call draws the same samples (sacreBLEU's seed).
+    drawn; `lowercase` compares without regard to case. Every call draws the same samples (sacreBLEU's seed),
+    and silences sacreBLEU's log.
     ConfigError for an unknown tokenizer; DataError for a system whose output equals the baseline's, which
     sacreBLEU cannot test; TypeError for a str instead of a list."""
     check_texts(systems, "systems")

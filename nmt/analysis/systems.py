@@ -123,7 +123,8 @@ def read_systems(
 def read_hypotheses(path: str, count: int, source: str) -> list[str]:
     """Read the lines of a text file, or the first entry of each sentence of an n-best list.
 
-    DataError unless there are `count` of them, the number of lines of the file `source`.
+    DataError for a malformed entry, and unless there are `count` of them, the number of lines of the file
+    `source`.
     """
     lines = list(files.read_lines(path))
     if lines and re.match(r"\d+ \|\|\| ", lines[0]):

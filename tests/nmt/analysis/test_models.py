@@ -170,6 +170,7 @@ def test_the_densest_places_come_first_and_do_not_overlap() -> None:
     assert found[0].members == [0, 1, 2, 3, 4] and found[1].members == [5, 6]
     assert abs(found[0].x - found[1].x) > 2 * found[0].half
     assert len(dense_regions(POINTS, count=99)) == 4  # no place is left for a fifth
+    assert dense_regions(POINTS, count=0) == []
 
 
 def test_a_region_lists_its_nearest_points_at_most() -> None:
