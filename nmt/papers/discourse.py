@@ -124,9 +124,9 @@ class Order(Objective):
 
     @staticmethod
     def example(text: Paragraphs, position: Ints, rng: np.random.Generator) -> Example:
-        pair = [text.sentence(int(position[0])), text.sentence(int(position[0]) + 1)]
-        turned = int(rng.integers(2))
-        return Example([*pair[::-1]] if turned else [*pair], turned)
+        pair: list[Ids] = [text.sentence(int(position[0])), text.sentence(int(position[0]) + 1)]
+        swapped = int(rng.integers(2))
+        return Example(pair[::-1] if swapped else pair, swapped)
 
     def forward(self, vectors: Tensor) -> Tensor:
         score = torch.einsum("bi,ij,bj->b", vectors[:, 0], self.matrix, vectors[:, 1])
@@ -189,8 +189,8 @@ LONGEST_CONJUNCTION = 8  # units of a conjunction and its comma that are looked 
 
 
 def conjunction(units: Sequence[str]) -> tuple[int, int]:
-    """The kind of conjunction, followed by a comma, with which a sentence begins, and the number of units of
-    both; (-1, 0) if there is none. Case does not matter; units may be subwords."""
+    """The kind, an index in KINDS, of the conjunction with which a sentence begins if a comma follows it, and
+    the number of units of both; (-1, 0) if there is none. Case does not matter; units may be subwords."""
     for count in range(1, min(LONGEST_CONJUNCTION, len(units)) + 1):
         opening = " ".join(units[:count]).replace("@@ ", "")
         if "\u2581" in opening:
@@ -303,15 +303,18 @@ class DiscourseStream:
         return sum(-(-self.examples(name) // self.batch_size) for name in self.positions)
 
     def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[DiscourseBatch]:
-        """The batches of an epoch, from number `start` on, that belong to a share."""
+        """Yield the batches of an epoch, from number `start` on, that belong to a share."""
         rng = np.random.default_rng([self.seed, epoch])
-        cuts: list[tuple[str, Ints]] = []
+        batches: list[tuple[str, Ints]] = []
         for name, positions in self.positions.items():
             rows = rng.permutation(len(positions))[: self.examples(name)]
-            cuts += [(name, rows[at : at + self.batch_size]) for at in range(0, len(rows), self.batch_size)]
-        order = rng.permutation(len(cuts))
+            batches += [
+                (name, rows[first : first + self.batch_size])
+                for first in range(0, len(rows), self.batch_size)
+            ]
+        order = rng.permutation(len(batches))
         for number in filter(share.has, range(start, len(order))):
-            name, rows = cuts[order[number]]
+            name, rows = batches[order[number]]
             yield self.batch(name, rows, np.random.default_rng([self.seed, epoch, number]))
 
     def batch(self, name: str, rows: Ints, rng: np.random.Generator) -> DiscourseBatch:
@@ -352,7 +355,7 @@ class DiscourseConfig(RNNConfig):
     )
 
     def check(self) -> None:
-        """ConfigError for a value out of its range, and for an unknown objective."""
+        """ConfigError for a value out of its range, and for an objective that is unknown or missing."""
         super().check()
         unknown = [name for name in self.names if name not in OBJECTIVES]
         if unknown or not self.names:
@@ -417,23 +420,24 @@ class Discourse(nn.Module):
         return log_probs
 
     def cost(self, batch: DiscourseBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
-        """Training loss, Σ -log p of the answers, (); no state is carried to the next batch."""
+        """Training loss, (): Σ -log p of the answers, natural, and the penalties of cells. `smoothing` is not
+        used, and no state is carried to the next batch."""
         cost = F.cross_entropy(self.scores(batch), batch.answers, reduction="sum")
         return (cost + total_penalty(self.penalized) if self.penalized else cost), None
 
     @torch.no_grad()
     def accuracies(self, batches: Iterable[DiscourseBatch]) -> dict[str, tuple[float, float]]:
-        """For each objective, the mean -log p of an answer, natural logarithm, and the share of correct
-        answers."""
+        """For each objective that has examples in the batches, the mean -log p of an answer, natural
+        logarithm, and the share of correct answers."""
         sums = {name: [0.0, 0, 0] for name in self.objectives}
         for batch in batches:
-            here = batch.to(self.device)
-            log_probs = F.log_softmax(self.scores(here), 1)
+            batch = batch.to(self.device)
+            log_probs = F.log_softmax(self.scores(batch), 1)
             total = sums[batch.objective]
-            total[0] -= float(log_probs.gather(1, here.answers[:, None]).sum())
-            total[1] += int((log_probs.argmax(1) == here.answers).sum())
+            total[0] -= float(log_probs.gather(1, batch.answers[:, None]).sum())
+            total[1] += int((log_probs.argmax(1) == batch.answers).sum())
             total[2] += batch.sentences
-        return {name: (cost / all, right / all) for name, (cost, right, all) in sums.items() if all}
+        return {name: (cost / count, right / count) for name, (cost, right, count) in sums.items() if count}
 
     def rows_of(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]

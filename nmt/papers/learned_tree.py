@@ -41,7 +41,7 @@ Floats = NDArray[np.floating]
 log = logging.getLogger(__name__)
 
 ALIKE = 1.5  # probabilities of a smaller ratio are alike
-MEMORY = 0.3  # share of the statistics that survives when the tree is rebuilt
+RETAINED = 0.3  # share of the statistics that is kept when the tree is rebuilt
 
 
 def objective(shares: Floats, conditional: Floats) -> float:
@@ -58,7 +58,7 @@ def best_objective(arity: int) -> float:
 def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
     """How much J of a word's node increases if the word goes to each child, q (1 - q) p_{j|i} sign(p_{j|i} -
     p_j): (V, M). `node` (V,): node of each word; `sums` (V, M): sums of its children's probabilities;
-    `counts` (V,): number of visits, including a made-up one.
+    `counts` (V,): number of visits, including a made-up one, so that none is 0.
 
     The sign is 0 if the two probabilities are about equal, and for words that have not visited the node: a
     node that cannot tell its words apart would otherwise move them at random for ever.
@@ -67,34 +67,37 @@ def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
     total = np.bincount(node, counts, minlength=nodes)
     order = np.argsort(node, kind="stable")
     used, first = np.unique(node[order], return_index=True)
-    of_node = np.zeros((nodes, sums.shape[1]), sums.dtype)
-    of_node[used] = np.add.reduceat(sums[order], first, axis=0)
-    mean = of_node / np.maximum(total, 1e-30)[:, None].astype(sums.dtype)
+    node_sums = np.zeros((nodes, sums.shape[1]), sums.dtype)
+    node_sums[used] = np.add.reduceat(sums[order], first, axis=0)
+    mean = node_sums / np.maximum(total, 1e-30)[:, None].astype(sums.dtype)
     share = (counts / total[node]).astype(sums.dtype)
     conditional = sums / counts[:, None].astype(sums.dtype)
-    usual = mean[node]
-    gains = conditional * ((conditional > ALIKE * usual) * 1.0 - (conditional * ALIKE < usual)).astype(
-        sums.dtype
-    )
+    all_words = mean[node]  # p_j of the node of each word
+    gains = conditional * (
+        (conditional > ALIKE * all_words) * 1.0 - (conditional * ALIKE < all_words)
+    ).astype(sums.dtype)
     gains *= (share * (1 - share) * (counts > 1))[:, None]
     return np.asarray(gains)
 
 
 def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
-    """Assign each word to a child of its node, (V,), at most `room` words to each, given the gain of each
-    child (V, M): repeatedly the word and child of greatest affinity among words without a child and children
-    that are not full. Ties go to the first word, then to its `present` child (V,), then to the first child.
+    """Assign each word to a child of its node `node` (V,); returns the indices of the children, 0 to M - 1,
+    (V,). Each child takes at most `room` words, and a node must have room for all of its words.
+
+    Given the gain of each child, `gains` (V, M), the word and child of greatest gain are joined repeatedly,
+    among words without a child and children that are not full. Ties go to the first word, then to its
+    `present` child (V,), then to the first child.
 
     All nodes are filled in parallel. As long as no child is full, words take their favorite child in order of
-    affinity; once a word finds its child full, all words that want this child choose another.
+    gain; once a word finds its child full, all words that want this child choose another.
     """
     V, M = gains.shape
     occupied = np.zeros((int(node.max()) + 1, M), np.int64)
     child = np.full(V, -1)
     waiting = np.arange(V)
-    wanted, liking = favorites(gains, present)
+    wanted, gain = favorites(gains, present)
     while len(waiting):
-        order = np.lexsort((-liking[waiting], node[waiting]))
+        order = np.lexsort((-gain[waiting], node[waiting]))
         words = waiting[order]
         slots = node[words] * M + wanted[words]
         late = ranks(slots) >= room - occupied.reshape(-1)[slots]
@@ -106,7 +109,7 @@ def assign(node: Ints, gains: Floats, room: int, present: Ints) -> Ints:
         full = occupied >= room
         again = waiting[full[node[waiting], wanted[waiting]]]
         choice = np.where(full[node[again]], -np.inf, gains[again])
-        wanted[again], liking[again] = favorites(choice, present[again])
+        wanted[again], gain[again] = favorites(choice, present[again])
     return child
 
 
@@ -149,26 +152,26 @@ def rebuild_codes(codes: Ints, sums: Floats, counts: Floats) -> Ints:
     equal probabilities; all others are decayed, so that they follow the model.
     """
     depth, arity = sums.shape[1:]
-    now = np.zeros(len(codes), np.int64)
+    reached = np.zeros(len(codes), np.int64)  # the node of each word, counted from the left of its level
     for level in range(depth):
-        moved = now != codes // arity ** (depth - level)
+        moved = reached != codes // arity ** (depth - level)
         sums[moved, level], counts[moved, level] = 1 / arity, 1
-        _, node = np.unique(now, return_inverse=True)
+        _, node = np.unique(reached, return_inverse=True)
         gains = affinities(node, sums[:, level], counts[:, level])
-        below = arity ** (depth - level - 1)
-        present = codes // below % arity
-        suits = np.flatnonzero(gains[np.arange(len(codes)), present] > 0)
-        gains[suits, present[suits]] = np.inf
-        now = now * arity + assign(node, gains, below, present)
-    sums[:] = 1 / arity + MEMORY * (sums - 1 / arity)
-    counts[:] = 1 + MEMORY * (counts - 1)
-    return now
+        leaves = arity ** (depth - level - 1)  # of a child
+        present = codes // leaves % arity
+        stay = np.flatnonzero(gains[np.arange(len(codes)), present] > 0)
+        gains[stay, present[stay]] = np.inf
+        reached = reached * arity + assign(node, gains, leaves, present)
+    sums[:] = 1 / arity + RETAINED * (sums - 1 / arity)
+    counts[:] = 1 + RETAINED * (counts - 1)
+    return reached
 
 
 # ---- learned tree ------------------------------------------------------------------------------------------
 
 
-FRESH = 0.01  # standard deviation of the weights of a node that no word came to before
+FRESH = 0.01  # standard deviation of the weights of a node that was on no word's path before
 
 
 class LearnedTree(Hierarchical, Callback):
@@ -205,7 +208,7 @@ class LearnedTree(Hierarchical, Callback):
         self.register_buffer("counts", torch.ones(vocab_size, D))
 
     def learn(self, text: NDArray[np.integer]) -> None:
-        """Start from a tree with words at random leaves."""
+        """Start from a tree with words at random leaves, drawn by torch's generator; `text` is not read."""
         order = torch.randperm(self.vocab_size).numpy()
         self.set_hierarchy(complete_tree(spread_words(order, self.arity), self.arity))
 
@@ -218,8 +221,9 @@ class LearnedTree(Hierarchical, Callback):
     def cross_entropy(
         self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
     ) -> Tensor:
-        """Σ -log p(target): features (N, K), targets (N,) -> (). In training, also adds the probabilities at
-        the nodes on each path to the statistics from which the tree is rebuilt."""
+        """Σ -log p(target), natural: features (N, K), targets (N,) -> (). In training, also adds the
+        probabilities at the nodes on each path to the statistics from which the tree is rebuilt.
+        `smoothing` must be 0; `penalty` is not used, since log Z is 0."""
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
         seen: list[SeenNodes] = []
@@ -239,7 +243,8 @@ class LearnedTree(Hierarchical, Callback):
             self.sums.view(-1, self.arity).index_add_(0, positions[part.pairs], probabilities)
 
     def on_update(self, step: int) -> None:
-        """Rebuild the tree every `output_rebuild` updates, up to update `output_rebuild_until`."""
+        """Rebuild the tree every `output_rebuild` updates, up to update `output_rebuild_until`, and log how
+        many words moved."""
         if self.every and step % self.every == 0 and (not self.until or step <= self.until):
             moved = self.rebuild()
             root, mean = self.objectives()
@@ -251,8 +256,9 @@ class LearnedTree(Hierarchical, Callback):
 
     @torch.no_grad()
     def rebuild(self) -> int:
-        """Rebuild the tree from its statistics; returns how many words have moved. Words take the rows of
-        their leaves with them. Nodes that no word visited before are initialized at random."""
+        """Rebuild the tree from its statistics, which are decayed; returns how many words have moved. Words
+        take the rows of their leaves with them. Nodes that were on no word's path before are initialized at
+        random."""
         old_codes, used = self.codes, self.nodes_in_use()
         sums, counts = self.sums.cpu().numpy(), self.counts.cpu().numpy()
         codes = rebuild_codes(old_codes, sums, counts)

@@ -70,8 +70,7 @@ def read_words(path: str) -> list[list[str]]:
 
 def train(args: argparse.Namespace) -> None:
     """Train a field on a text and write it to a file. DataError for a text without words."""
-    from nmt.papers.mrf import model as file
-    from nmt.papers.mrf.model import train_field
+    from nmt.papers.mrf.model import save_field, train_field
 
     config = arguments.parse_settings(MRFConfig, args)
     settings.check(config)
@@ -91,14 +90,14 @@ def train(args: argparse.Namespace) -> None:
 
     model = train_field(config, [vocab.encode(line) for line in lines], len(vocab), report)
     with files.parent_folders(args.output):
-        file.save_field(Path(args.output), model, vocab)
+        save_field(Path(args.output), model, vocab)
 
 
 def score(args: argparse.Namespace) -> None:
-    """Write one score for each line."""
-    from nmt.papers.mrf import model as file
+    """Write one score for each line. CheckpointError for a file that is not a model."""
+    from nmt.papers.mrf.model import load_field
 
-    model, vocab = file.load_field(Path(args.model))
+    model, vocab = load_field(Path(args.model))
     lines = read_words(args.input)
     with files.Writing(args.output) as output:
         for first in range(0, len(lines), LINES):

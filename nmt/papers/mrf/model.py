@@ -37,7 +37,7 @@ ROWS = 2048  # symbols whose probabilities are computed at a time
 
 
 class ChainMRF(nn.Module):
-    """The potentials of the field. V words, K distances, D dimensions."""
+    """The potentials of the field. V words, K distances, D dimensions; N symbols of a text."""
 
     def __init__(self, config: MRFConfig, vocab_size: int) -> None:
         super().__init__()
@@ -147,7 +147,7 @@ def star_log_z(unary: Tensor, edges: Tensor, delta: Tensor) -> Tensor:
 
 @dataclass
 class TightBound:
-    """The tightest bound: its δ, (K, V), and log Z before the first and after each step."""
+    """The tightest bound found: its δ, (K, V), and log Z of a star before the first and after each step."""
 
     delta: Tensor
     values: list[float]
@@ -189,12 +189,14 @@ def star_slope(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[float, Tens
 # Stochastic on the pseudo-likelihood, or on the lifted bound.
 
 
-ReportRound = Callable[[int, float], None]  # steps done, and the objective: natural log per symbol
+# Gets the number of epochs or rounds done, and the objective: natural log per symbol.
+ReportRound = Callable[[int, float], None]
 
 
 def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report: ReportRound) -> ChainMRF:
-    """Train a Markov random field on lines of ids below `vocab_size`. The unary potentials start as log
-    frequencies of words. `report` is called after each epoch, or each round for the objective `bound`."""
+    """Train a Markov random field on lines of ids below `vocab_size`. The unary potentials start as logs of
+    smoothed word frequencies. `report` is called after each epoch, or each round for the objective
+    `bound`."""
     model = ChainMRF(config, vocab_size)
     symbols = ring(lines, config.order)
     symbols += [EOS] * (-len(symbols) % (config.order + 1))  # so that stars cover the ring
@@ -292,7 +294,8 @@ def save_field(path: Path, model: ChainMRF, vocab: Vocab) -> None:
 
 
 def load_field(path: Path) -> tuple[ChainMRF, Vocab]:
-    """Read a model and its vocabulary. CheckpointError for a file that is damaged or not such a model."""
+    """Read a model and its vocabulary. CheckpointError for a file that is missing, damaged or not such a
+    model."""
     content = load_tensors(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path}: is not a Markov random field of nmt-mrf ({FORMAT})")
@@ -319,7 +322,7 @@ class MarkovRandomField(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MarkovRandomField":
-        """Load the feature from a file written by nmt-mrf."""
+        """Load the feature from a file written by nmt-mrf. CheckpointError as from `load_field`."""
         return cls(Path(spec.path), *load_field(Path(spec.path)))
 
     def identity(self) -> str:

@@ -88,7 +88,8 @@ def split_symbols(line: str, characters: bool) -> list[str]:
 
 
 def learn(args: argparse.Namespace) -> None:
-    """Learn a dictionary from the input and write it. DataError for a text without symbols."""
+    """Learn a dictionary from the input and write it; a smaller one than --size logs a warning. DataError for
+    a text without symbols."""
     lines = (split_symbols(line, args.characters) for line in files.read_lines(args.input))
     with options.progress(args, "tokens", None) as progress:
         learned = dictionary.learn(
@@ -106,7 +107,8 @@ def learn(args: argparse.Namespace) -> None:
 
 
 def load_dictionary(path: str) -> Dictionary:
-    """Read a dictionary from its own file or from a run directory."""
+    """Read a dictionary from its own file or from a run directory. DataError for a file that is not a
+    dictionary, CheckpointError for a damaged run."""
     if not Path(path).is_dir():
         return Dictionary.load(path)
     run_directory.verify(Path(path))
@@ -132,7 +134,7 @@ def segment(args: argparse.Namespace) -> None:
 
 
 def count_arcs(args: argparse.Namespace) -> None:
-    """Write the numbers of symbols and arcs of a text."""
+    """Write the numbers of symbols and arcs of a text, and their ratio. Arcs do not cross ends of lines."""
     tokens = load_dictionary(args.dictionary)
     vocabulary = set(tokens.tokens)
     count, total = 0, 0

@@ -71,7 +71,8 @@ class Dictionary:
 
     @classmethod
     def learn(cls, config: DictionarySettings, lines: Iterable[Sequence[str]], show_bar: bool) -> Self:
-        """Learn the tokens of a training text, and log how many there are."""
+        """Learn the tokens of a training text, with a progress bar if `show_bar`, and log how many there are.
+        DataError for a text without symbols."""
         size = config.dictionary
         with Progress(None, "tokens", show_bar, "learning the dictionary") as progress:
             learned = learn(lines, size, config.removals, lambda tokens: progress.reach(tokens, size))
@@ -116,9 +117,8 @@ class Learner:
     def __init__(self, lines: Iterable[Sequence[str]]) -> None:
         self.tokens: list[tuple[str, ...]] = []
         self.numbers: dict[tuple[str, ...], int] = {}
-        self.parts: list[
-            tuple[int, int]
-        ] = []  # the tokens that a token was first merged from; (-1, -1): a symbol
+        # The tokens that each token was first merged from; (-1, -1) for a symbol.
+        self.parts: list[tuple[int, int]] = []
         text: list[int] = []
         for line in lines:
             text += [self.number((symbol,), (-1, -1)) for symbol in line]
@@ -126,8 +126,8 @@ class Learner:
         self.text = np.array(text or [-1], np.int32)
         self.alive = np.ones(len(self.tokens), bool)  # (numbers,) whether the token is in the dictionary
         self.counts = np.bincount(self.text[self.text >= 0], minlength=len(self.tokens))
-        self.pairs: dict[int, int] = {}
-        self.heap: list[tuple[int, int]] = []
+        self.pairs: dict[int, int] = {}  # key of a pair -> its count, overlaps included
+        self.heap: list[tuple[int, int]] = []  # (-count, key), outdated entries among them
         self.change(np.zeros(0, np.int64), self.keys(np.arange(len(self.text) - 1)))
 
     def number(self, token: tuple[str, ...], parts: tuple[int, int]) -> int:
@@ -139,14 +139,15 @@ class Learner:
         return token_number
 
     def keys(self, edges: Keys) -> Keys:
-        """The pairs text[edge], text[edge + 1], each as one number; none crosses the end of a line."""
+        """The pairs text[edge], text[edge + 1], each as one number, its key. Edges outside the text and pairs
+        across the end of a line are left out."""
         edges = edges[(edges >= 0) & (edges < len(self.text) - 1)]
         left, right = self.text[edges].astype(np.int64), self.text[edges + 1].astype(np.int64)
         return (left * SHIFT + right)[(left >= 0) & (right >= 0)]
 
     def change(self, removed: Keys, added: Keys) -> None:
-        """Update the counts of pairs: one key for each occurrence that was removed or added. Pairs of equal
-        tokens may overlap here: `a a a` counts twice."""
+        """Update the counts of pairs: one key for each occurrence that was removed or added. Overlapping
+        pairs of equal tokens all count: two in `a a a`."""
         keys, index = np.unique(np.concatenate([removed, added]), return_inverse=True)
         delta = np.bincount(index[len(removed) :], minlength=len(keys)) - np.bincount(
             index[: len(removed)], minlength=len(keys)
@@ -160,7 +161,8 @@ class Learner:
                 del self.pairs[key]
 
     def best(self) -> tuple[int, Keys] | None:
-        """The most frequent pair and its positions; None when no pair occurs twice.
+        """The key of the most frequent pair, and its positions without overlaps; None when no pair occurs
+        twice.
 
         Outdated heap entries are dropped. For a pair of equal tokens the count is an upper bound; the exact
         count is computed here.
@@ -196,8 +198,8 @@ class Learner:
         return disjoint
 
     def merge(self, key: int, positions: Keys) -> int:
-        """Replace a pair, given as a key of `keys`, by a new token at its positions in the text; returns the
-        number of the token."""
+        """Replace the pair of a key by its token at these positions in the text, which must not overlap.
+        Returns the number of the token; it may have been in the dictionary before."""
         left, right = divmod(key, SHIFT)
         token = self.number(self.tokens[left] + self.tokens[right], (left, right))
         if token == len(self.alive):
@@ -276,9 +278,9 @@ def learn(
     removals: str = "parts",
     progress: Callable[[int], None] = lambda tokens: None,
 ) -> Dictionary:
-    """Learn a dictionary of `size` tokens; fewer if no pair occurs twice, or if tokens are only added and
-    removed in turn. `removals`: one of REMOVALS; `progress`: called with the number of tokens after each
-    merge. DataError for a text without symbols."""
+    """Learn a dictionary of `size` tokens: more if the text has more symbols, fewer if no pair occurs twice
+    or STALL merges in a row make it no larger. `removals`: one of REMOVALS; `progress`: called with the
+    number of tokens after each merge. DataError for a text without symbols."""
     work = Learner(lines)
     if not work.tokens:
         raise DataError("no symbols to learn a dictionary from")
@@ -296,32 +298,22 @@ def learn(
 
 
 def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, ...]]:
-    """Cut a text into as few tokens as possible; on ties, into those that begin with the longest token."""
-    tokens = set(dictionary.tokens)
-    fewest: list[float] = [0.0]
-    for start in range(len(symbols) - 1, -1, -1):
-        lengths = range(1, min(dictionary.longest, len(symbols) - start) + 1)
-        fewest.append(
-            1
-            + min(
-                (fewest[-length] for length in lengths if tuple(symbols[start : start + length]) in tokens),
-                default=np.inf,
-            )
+    """Cut a text into as few tokens as possible; on ties, into those that begin with the longest token. A
+    symbol that the dictionary lacks is a token of its own."""
+    tokens = {*dictionary.tokens, *((symbol,) for symbol in symbols)}
+    longest, size = max(1, dictionary.longest), len(symbols)
+    fewest = [0] * (size + 1)  # tokens from each position to the end
+    for start in range(size - 1, -1, -1):
+        ends = range(start + 1, min(start + longest, size) + 1)
+        fewest[start] = 1 + min(fewest[end] for end in ends if tuple(symbols[start:end]) in tokens)
+    segments, start = [], 0
+    while start < size:
+        ends = range(min(start + longest, size), start, -1)
+        end = next(
+            end for end in ends if fewest[end] == fewest[start] - 1 and tuple(symbols[start:end]) in tokens
         )
-    fewest.reverse()
-    segments, at = [], 0
-    while at < len(symbols):
-        lengths = range(min(dictionary.longest, len(symbols) - at), 0, -1)
-        length = next(
-            (
-                n
-                for n in lengths
-                if tuple(symbols[at : at + n]) in tokens and fewest[at + n] == fewest[at] - 1
-            ),
-            1,
-        )
-        segments.append(tuple(symbols[at : at + length]))
-        at += length
+        segments.append(tuple(symbols[start:end]))
+        start = end
     return segments
 
 

@@ -52,10 +52,10 @@ Ids = NDArray[np.int64]
 class Arcs:
     """Arcs ordered by the step at which they end, then by row, then by length."""
 
-    rows: Ids  # (A,)
+    rows: Ids  # (A,) tracks
     ends: Ids  # (A,) steps 1 .. T
-    lengths: Ids  # (A,)
-    tokens: Ids  # (A,)
+    lengths: Ids  # (A,) symbols
+    tokens: Ids  # (A,) ids of `Tokens`
 
 
 class Tokens:
@@ -91,8 +91,8 @@ class Tokens:
         self.token_of = np.array(token_of, np.int64)
 
     def arcs(self, symbols: Ids, steps: int) -> Arcs:
-        """Every token that ends at one of the last `steps` symbols: (B, N) -> Arcs. No token has the symbol
-        -1."""
+        """Find every token that ends at one of the last `steps` symbols: (B, N) -> Arcs, whose step 1 is the
+        first of these symbols. No token has the symbol -1."""
         prefix_length, parts = symbols.shape[1] - steps, []
         code = np.zeros_like(symbols)  # of the string of this length that ends here; -1: not a prefix
         for length in range(1, self.longest + 1):
@@ -143,7 +143,8 @@ class _Marginal(torch.autograd.Function):
 
 
 def marginal(scores: Tensor, initial: Tensor) -> Tensor:
-    """log α of positions 1 .. T: (T, B, L), (L, B) -> (T, B)"""
+    """log α of positions 1 .. T: (T, B, L), (L, B) -> (T, B). `scores`: log p of the arc of length l + 1 that
+    ends at step t + 1, -inf without such an arc; `initial`: log α of positions 1 - L .. 0."""
     return apply(_Marginal, scores, initial)
 
 
@@ -293,7 +294,7 @@ class MultiscaleLM(LanguageModel):
             initialize(self, config.init, config.init_scale)
 
     def after_initialize(self) -> None:
-        """Bias of 1 for the forget gate."""
+        """Set the bias of the forget gate to 1."""
         self.bias[: self.hidden] = 1
 
     @classmethod
@@ -315,7 +316,7 @@ class MultiscaleLM(LanguageModel):
         return self.carry
 
     def start_window(self, rows: int) -> Window:
-        """Create the state after an end symbol at the beginning of a text."""
+        """Create the state after an end symbol at the beginning of a text, for `rows` tracks."""
         L, H = self.tokens.longest, self.hidden
         zeros = self.embedding.weight.new_zeros(L, rows, H)
         table = F.linear(self.embedding.weight[EOS : EOS + 1], self.inputs, self.bias)
@@ -376,8 +377,8 @@ class MultiscaleLM(LanguageModel):
         return F.dropout(values, self.dropout, self.training)
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """-log p of lines, or of a chunk of running text given what came before, and the state to continue
-        from. Ids are symbols."""
+        """-log p, natural, of lines, or of a chunk of running text given what came before, (), and the state
+        to continue from, None after lines. Ids are symbols; `smoothing` is not used."""
         if isinstance(batch, Batch):
             return self.loss(batch), None
         alpha, after = self.read_running(batch, None if batch.fresh else carried)
@@ -397,7 +398,7 @@ class MultiscaleLM(LanguageModel):
         return differences(alpha).reshape(-1), after
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """-log p of independent lines: ()"""
+        """-log p of independent lines, natural: (). `smoothing` is not used."""
         return -self.lines(batch.target.split(batch.target.ids))[0].sum()
 
     def token_log_probs(self, batch: Batch) -> Tensor:
@@ -420,8 +421,8 @@ class MultiscaleLM(LanguageModel):
     @torch.no_grad()
     def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
         """Draw `lines` lines, each one token after the other, and yield the texts of their tokens (van
-        Merriënboer 2018, table 8.2). A line ends at its end symbol, or after `max_length` symbols; draws are
-        from p^(1 / temperature)."""
+        Merriënboer 2018, table 8.2). A line ends at its end symbol, or with the token that brings it to
+        `max_length` symbols; draws are from p^(1 / temperature)."""
         generator = torch.Generator().manual_seed(seed)
         for _ in range(lines):
             state, tokens, length = self.start_window(1), [], 0

@@ -70,8 +70,8 @@ def summary(steps: Sequence["ComputationStep"]) -> list[str]:
 
 
 def svg(steps: Sequence["ComputationStep"], config: ComputationConfig) -> str:
-    """Draw the first lines of a text as SVG. Above each unit, a curve shows m of the first layer; the unit is
-    darker where more is computed."""
+    """Draw the first `config.shown` lines of a text as SVG. Above each unit, a curve shows m of the first
+    layer; the unit is darker where more is computed."""
     drawn = [step for step in steps if step.layer == 1 and step.line <= config.shown]
     rows: list[list[ComputationStep]] = []
     for step in drawn:

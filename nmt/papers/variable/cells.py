@@ -60,8 +60,8 @@ class Scheduler(Penalized, Callback):
         self.inputs = nn.Parameter(torch.zeros(inputs))  # v
         self.bias = nn.Parameter(torch.zeros(1))  # b
         self.register_buffer("sharpness", torch.tensor(settings.sharpness))
-        self.pace = 0  # updates of an epoch
-        self.noted: list[Tensor] = []
+        self.epoch_updates = 0
+        self.noted: list[Tensor] = []  # shares m of each batch since the last call of `penalty`
 
     def after_initialize(self) -> None:
         """Set the bias so that m starts at the share of computation that the settings ask for."""
@@ -76,13 +76,13 @@ class Scheduler(Penalized, Callback):
         return torch.sigmoid(projected + state @ self.state)
 
     def on_start(self, epoch_updates: int) -> None:
-        self.pace = epoch_updates
+        self.epoch_updates = epoch_updates
 
     def on_update(self, step: int) -> None:
-        """Let λ grow with each epoch."""
-        if self.pace and step % self.pace == 0:
+        """Let λ grow by `sharpness_step` after each epoch, up to `sharpness_most`."""
+        if self.epoch_updates and step % self.epoch_updates == 0:
             settings = self.settings
-            slope = settings.sharpness + settings.sharpness_step * (step // self.pace)
+            slope = settings.sharpness + settings.sharpness_step * (step // self.epoch_updates)
             self.sharpness.fill_(min(max(settings.sharpness, settings.sharpness_most), slope))
 
     def note(self, m: Tensor) -> None:
@@ -91,10 +91,10 @@ class Scheduler(Penalized, Callback):
             self.noted.append(m)
 
     def penalty(self) -> Tensor | float:
-        """The weight times Σ |m - m̄| of the shares stored since the last call: ()"""
+        """`computation_penalty` times Σ |m - `computation`| over the shares stored since the last call: ()"""
         noted, self.noted = self.noted, []
-        away = sum((m - self.settings.computation).abs().sum() for m in noted)
-        return self.settings.computation_penalty * away
+        distance = sum((m - self.settings.computation).abs().sum() for m in noted)
+        return self.settings.computation_penalty * distance
 
 
 # ---- variable functions ------------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ class Masks:
     """m and the masks of all steps, and the masked vectors: what both cells do before their products."""
 
     def __init__(self, x: Tensor, projected: Tensor, u: Tensor, sharpness: Tensor) -> None:
-        """Inputs (N, E), v x + b (N,)"""
+        """`x`: inputs (N, E); `projected`: v x + b (N,); `u` (H,); `sharpness`: λ ()"""
         N, H = len(x), len(u)
         self.x, self.projected, self.u, self.sharpness = x, projected, u, sharpness
         self.m, self.state_mask = x.new_empty(N), x.new_empty(N, H)
@@ -280,12 +280,12 @@ ALONE = 4  # rows that are computed one by one at most: a group takes longer to 
 
 
 class VariableCell(ConfiguredCell):
-    """Base class of both variable units. A state is h, (R, H); a context, if any, is not masked: it is
+    """Base class of the cells vcrnn and vcgru. A state is h, (R, H); a context, if any, is not masked: it is
     projected once for all steps."""
 
     function: ClassVar[type[torch.autograd.Function]]
     matrices: ClassVar[int]  # G
-    no_recompute: ClassVar[str] = "keeps what it decided"
+    no_recompute: ClassVar[str] = "stores the shares m of its steps for the penalty"
     equivalent: ClassVar[float] = 1.0  # units of an Elman layer for each unit of this one, by operations
 
     def __init__(self, inputs: int, hidden: int, settings: object, context: int = 0) -> None:
@@ -305,8 +305,8 @@ class VariableCell(ConfiguredCell):
     def unroll_shares(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Unroll as `unroll` does. Returns the hidden states (N, H), and the share m of the state that the
-        scheduler lets each token update (N,)."""
+        """Unroll as `unroll` does, with the same arguments. Returns the hidden states (N, H), and the share m
+        of the state that the scheduler lets each token update (N,)."""
         projected = self.project(inputs)
         if not torch.is_grad_enabled():
             return self._unroll_by_steps(projected, sizes, start, context)

@@ -42,7 +42,8 @@ def layer_computations(
     model: RecurrentLM, token_ids: Tensor, state: Tensor | None
 ) -> tuple[Sequence[LayerComputation], Tensor]:
     """Read running text (T,) from a state, or with None from the beginning. Returns how much each layer
-    computed, an empty list for a model whose cells compute everything, and the state after the text."""
+    computed, and the state after the text; for a model whose cells compute everything an empty list, and the
+    state before the text."""
     hidden, layers, after = model.embedding(token_ids), [], []
     start = model.zeros(1) if state is None else state
     for cell, part in zip(model.cells, torch.split(start, model.state_sizes, 1), strict=True):
@@ -78,7 +79,7 @@ def computation_steps(run: SavedLM, lines: Iterable[str]) -> Iterator[Computatio
 
 
 def no_variable_cells(run: SavedLM) -> ConfigError:
-    """The error for a model without such cells."""
+    """Build the error for a model without cells vcrnn or vcgru."""
     return ConfigError(
         f"{run.directory}: computes all of its state at each step; train with lm.cell vcrnn or vcgru"
     )

@@ -10,7 +10,7 @@ from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.hierarchy import Hierarchy
 from nmt.papers.learned_tree import (
     ALIKE,
-    MEMORY,
+    RETAINED,
     LearnedTree,
     affinities,
     assign,
@@ -259,10 +259,10 @@ def test_words_of_another_node_start_anew_and_the_others_keep_their_statistics()
     sums[:, 0] = [[9, 1], [1, 9], [2, 8], [8, 2]]  # words 1 and 3 want to change places
     found = rebuild_codes(codes, sums, counts)
     assert (found // 2).tolist() == [0, 1, 1, 0]
-    kept = 1 + MEMORY * 9
+    kept = 1 + RETAINED * 9
     assert counts == pytest.approx(np.array([[kept, kept], [kept, 1], [kept, kept], [kept, 1]]))
     assert sums[[1, 3], 1] == pytest.approx(np.full((2, 2), 0.5))
-    assert sums[0, 0] == pytest.approx(0.5 + MEMORY * np.array([8.5, 0.5]))
+    assert sums[0, 0] == pytest.approx(0.5 + RETAINED * np.array([8.5, 0.5]))
 
 
 @pytest.mark.parametrize("clear", [9.0, 1.8])

@@ -133,6 +133,13 @@ def test_segments_are_as_few_as_can_be_and_make_the_text_again() -> None:
     assert dictionary.segment(model, "") == []
 
 
+def test_a_symbol_that_the_dictionary_lacks_is_a_segment() -> None:
+    tokens = [("a",), ("b",), ("c",), ("a", "b"), ("b", "c", "c")]
+    model = Dictionary(tokens, [1] * len(tokens))
+    assert dictionary.segment(model, "abcc?") == [("a",), ("b", "c", "c"), ("?",)]
+    assert dictionary.segment(Dictionary([], []), "ab") == [("a",), ("b",)]
+
+
 def test_files(tmp_path: Path) -> None:
     found = dictionary.learn(["the cat the hat".replace(" ", "_")] * 3, 12)
     found.save(tmp_path / "d")
