@@ -284,8 +284,8 @@ def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
 
 
 def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: float) -> None:
-    """Shorten the plan before a long step if the build is late, and write it with the decision, which is thus
-    made once. `budget`: seconds of the whole build."""
+    """Shorten the plan before a long step if the build is late, and write the plan with this decision, so
+    that it is made only once. `budget`: seconds of the whole build."""
     if build.config.plan or step.name not in SHORTENED_STEPS or step.name in build.plan.decisions:
         return
     pace = 0.0 if build.config.keep_plan else clock.pace()

@@ -40,12 +40,9 @@ BASE = "moses.ini"
 
 
 def align(build: Build) -> None:
-    """Align training text and development set together, and write both alignments. DataError if a text has no
-    words.
-
-    A joint model then validates on links like those that it trains on; the development set alone is too small
-    to align.
-    """
+    """Align training text and development set together, and write both alignments. A joint model then
+    validates on links like those that it trains on; the development set alone is too small to align.
+    DataError if a text has no words."""
     texts, config = BuildTexts(build.work), train_config(build)
     sources, targets = alignment.read_texts(texts.path("train.source"), texts.path("train.target"))
     dev_sources, dev_targets = alignment.read_texts(texts.path("dev.source"), texts.path("dev.target"))
@@ -229,11 +226,9 @@ def start_trainer(folder: str, level: int) -> Callable[[TrainingTask], None]:
 
 
 def train_network(task: TrainingTask) -> None:
-    """Train or resume a network, then write its weights for decoding. The current directory must be the
-    folder of the build.
-
-    These are the average of an attention model's last checkpoints, and the best checkpoint of other networks.
-    """
+    """Train or resume a network, then write its weights for decoding: the average of an attention model's
+    last checkpoints, or the best checkpoint of another network. The current directory must be the folder of
+    the build."""
     handler = logging.FileHandler(f"{LOGS}/{task.name}.log", encoding="utf-8")
     handler.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
     logging.getLogger("nmt").addHandler(handler)

@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 UNITS = {"h": 3600, "m": 60, "s": 1}
 BUDGET = re.compile(r"(?:\d+(?:\.\d+)?[hms])+")
+LONGEST = 100_000_000  # seconds of a budget
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,12 +63,12 @@ def parser() -> options.Parser:
 
 
 def parse_seconds(text: str) -> int:
-    """Argument type: a time such as 90m, 1h30m, 1.5h or 300s, in seconds."""
+    """Argument type: a time such as 90m, 1h30m, 1.5h or 300s, in seconds: a minute to LONGEST."""
     if not BUDGET.fullmatch(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a time, expected e.g. 90m, 1h30m or 300s")
     total = sum(float(part[:-1]) * UNITS[part[-1]] for part in re.findall(r"[\d.]+[hms]", text))
-    if not 60 <= total <= 1e8:
-        raise argparse.ArgumentTypeError(f"{text} is out of range, expected a minute or more")
+    if not 60 <= total <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text} is out of range, expected 1m to {LONGEST // 3600}h")
     return round(total)
 
 
@@ -98,7 +99,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:
-    """Inspect the training text and the development set, and print the findings, as nmt-init does."""
+    """Inspect the training text and the development set, and print what stands out, as nmt-init does."""
     from nmt.text.inspection import PairReport, inspect_pairs, survey_sections
     from smt_bridge.build import corpus
 

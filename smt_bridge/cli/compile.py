@@ -73,12 +73,15 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def is_table(path: str) -> bool:
-    """Whether a file is a phrase table rather than a moses.ini."""
+    """Whether a path is a phrase table rather than a moses.ini or a folder. DataError for a file that cannot
+    be read."""
     return Path(path).is_file() and b"|||" in next(iter(files.read_byte_lines(path)), b"")
 
 
 def compile_model(args: argparse.Namespace) -> None:
-    """Write the tables of a model to the new folder --output, with a moses.ini that names them."""
+    """Write the tables of a model to the new folder --output, with a moses.ini that names them. ConfigError
+    for an output that is part of the model, or as from `compile_tables` and `new_folder`; DataError for a
+    model that is damaged."""
     from smt_bridge.decoder import system
 
     ini = moses_ini.read(system.ini_path(args.model))

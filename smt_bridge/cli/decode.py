@@ -177,7 +177,8 @@ def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
 
 def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | None) -> None:
     """Check the markup of the input, unless it is a stream, before hours of work. ConfigError for
-    --split-sentences with markup, whose tags may span sentences."""
+    --split-sentences with markup, whose tags may span sentences; DataError for bad markup, or a line that is
+    too long."""
     policy = decoder.markup.policy
     if args.split_sentences and policy != "pass-through":
         raise ConfigError(
@@ -189,7 +190,8 @@ def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | 
 
 
 def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> None:
-    """Translate the input, which has `sentences` lines (0: unknown), and write all outputs."""
+    """Translate the input, which has `sentences` lines (0: unknown), and write all outputs. Makes
+    `args.cache` absolute."""
     args.cache = args.cache and os.path.abspath(args.cache)  # for other processes
     work = PhraseTranslator(args, decoder, load_hybrid(args))
     threads = decoding.uses_threads(args)
@@ -231,7 +233,7 @@ def load_translator(args: argparse.Namespace, ini: Ini) -> "PhraseTranslator":
 
 
 def make_decoder(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "Decoder":
-    """Load the decoder with the options of smt-decode."""
+    """Load the decoder with the options of smt-decode. Errors as from `load_decoder`."""
     return load_decoder(
         args,
         ini,
@@ -245,7 +247,8 @@ def make_decoder(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "
 
 
 def text_lines(args: argparse.Namespace, hybrid: Hybrid | None) -> "Lines | None":
-    """Create the converter of lines to words and back; None for tokenized lines without a glossary."""
+    """Create the converter of lines to words and back; None for tokenized lines without a glossary. DataError
+    for a malformed glossary."""
     from smt_bridge.hybrid import decoder as hybrids
     from smt_bridge.hybrid.decoder import GlossaryLines
 

@@ -67,14 +67,14 @@ def absolute_ini(ini: Ini, beside: bool = False) -> Ini:
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:
     """ConfigError if an output, (option, path), is the moses.ini or one of its tables and models. `beside`:
-    look for tables only beside the ini."""
-    tables_found = [
+    look for tables only in the ini's folder."""
+    paths = [
         find_table(feature.options["path"], root)
         for feature in ini.features
         if "path" in feature.options
         for root in ini.roots(beside)
     ]
-    tables = [("MODEL", str(path)) for path in tables_found if path]
+    tables = [("MODEL", str(path)) for path in paths if path]
     check_separate([("MODEL", ini.path), *tables], outputs)
 
 
@@ -97,11 +97,13 @@ def load_decoder(
     lines: "Lines | None" = None,
     beside: bool = False,
 ) -> "Decoder":
-    """Load the decoder of an ini with the options of `add_search`. `nbest`, `distinct`, `explain`: see
-    DecoderConfig; `weights`: override those of the ini; `lines`: converts lines of raw text, or applies a
-    glossary; `beside`: look for tables and models only in the ini's folder. Logs a description of the
-    decoder, and a warning if plain search has to be used. ConfigError or DataError for a model that the
-    engine cannot use."""
+    """Load the decoder of an ini with the options of `add_search`. Sets up torch for this process if a
+    feature needs it. Logs a description of the decoder, and a warning if it will be slow.
+
+    `nbest`, `distinct`, `explain`: see DecoderConfig; `weights`: override those of the ini; `lines`: converts
+    lines of raw text, or applies a glossary; `beside`: look for tables and models only in the ini's folder.
+    ConfigError for options out of range; ConfigError or DataError for a model that the engine cannot use.
+    """
     from nmt.compute.compiled import HAVE_NUMBA
     from smt_bridge.decoder import system as systems
     from smt_bridge.decoder.cache import Cache

@@ -64,7 +64,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def check_options(args: argparse.Namespace, pruning: PruneConfig) -> None:
-    """ConfigError or DataError for options that contradict each other or lack one, and for missing files."""
+    """ConfigError for options that contradict each other or lack one; DataError for missing files."""
     check_reordering(args)
     if not args.input and not pruning.is_active():
         raise ConfigError("nothing to filter by: give --input, or an option of pruning (--prune-...)")
@@ -80,7 +80,8 @@ def check_options(args: argparse.Namespace, pruning: PruneConfig) -> None:
 
 
 def check_texts(name: str, wanted: Occurring) -> None:
-    """DataError for texts without words; a warning for texts that look unescaped."""
+    """DataError for texts without words; logs a warning for texts that look unescaped. `name`: of the first
+    text, for messages; `wanted`: the phrases of all texts."""
     if not wanted.grams:
         raise DataError(f"{name}: no words, expected a text to be translated")
     raw, escaped = (any(word.encode() in wanted.grams for word in words) for words in (RAW, ESCAPED))
@@ -93,7 +94,8 @@ def check_texts(name: str, wanted: Occurring) -> None:
 
 
 def write_tables(args: argparse.Namespace, wanted: Occurring | None, pruning: PruneConfig) -> int:
-    """Write the filtered tables; returns the number of pairs."""
+    """Write the filtered tables; returns the number of pairs. Errors as from `filter_tables` and
+    `prune_tables`."""
     paths = Filtering(args.table, args.output, args.reordering, args.reordering_output, args.unsorted)
     with options.line_progress(args, args.table, unit="pairs") as progress:
         if not pruning.is_active():

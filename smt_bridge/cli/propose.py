@@ -71,7 +71,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError or DataError for options that contradict each other, and for missing files."""
+    """ConfigError for options that contradict each other; DataError for missing files."""
     check_reordering(args)
     lexicons = [f"{args.lexical}.e2f", f"{args.lexical}.f2e"]
     paths = [args.table, *args.input, *([args.reordering] if args.reordering else []), *lexicons]
@@ -86,7 +86,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 def run(args: argparse.Namespace, line: str) -> None:
     """Propose rows for the phrases of the texts that the table lacks or covers thinly, and write both tables
-    with them. `line`: how torch was set up, for the log. DataError if there are no such phrases."""
+    with them. `line`: how torch was set up, for the log. DataError for malformed tables or word translations,
+    or if there are no such phrases; UserError if results were lost or an output cannot be written."""
     from smt_bridge.tables import propose
 
     config = arguments.parse_settings(ProposeConfig, args)
@@ -118,7 +119,8 @@ def run(args: argparse.Namespace, line: str) -> None:
 
 
 def load_networks(args: argparse.Namespace) -> "Networks":
-    """Load the networks that the options name. ConfigError for one that reads raw text."""
+    """Load the networks that the options name. ConfigError for one that reads raw text; also the errors of
+    `TorchRun.of`."""
     from nmt.runs.torch_run import TorchRun
     from smt_bridge.tables.propose import Networks
 
@@ -136,7 +138,7 @@ def load_networks(args: argparse.Namespace) -> "Networks":
 
 def start_networks(args: argparse.Namespace) -> "NetworkExecutor":
     """Make the executor that computes with the networks, in this process or in workers that load the same
-    ones."""
+    ones. ConfigError as from `load_networks` and `executors.make`."""
     from nmt.compute import device
 
     networks_here = load_networks(args)

@@ -153,7 +153,8 @@ def add_mbr(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError or DataError for options that contradict each other, and for missing files."""
+    """ConfigError for options that contradict each other; DataError for missing files, and as from
+    `check_mbr`."""
     if args.output is None and args.best is None:
         raise ConfigError("nothing to write; give --output, --best or both")
     check_mbr(args)
@@ -163,8 +164,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def check_mbr(args: argparse.Namespace) -> None:
-    """ConfigError for options of minimum Bayes risk decoding that exclude each other, DataError for
-    references of another length."""
+    """ConfigError for options of minimum Bayes risk decoding that exclude each other; DataError for
+    references that are missing or have another number of lines than the source text."""
     if not args.mbr and (args.mbr_scale or args.mbr_tune or args.mbr_scale_output):
         raise ConfigError("--mbr-scale, --mbr-tune and --mbr-scale-output go with --mbr bleu or --mbr chrf")
     if args.mbr and not args.best:
@@ -178,7 +179,8 @@ def check_mbr(args: argparse.Namespace) -> None:
 
 
 def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec]) -> None:
-    """Load the features of `specs`, rescore the lists, and write the outputs."""
+    """Load the features of `specs`, rescore the lists, and write the outputs. Errors as from
+    `set_up_features`, `FeatureSet` and `rescore`."""
     settings, line = FeatureSettings(), ""
     if specs:
         settings, line = shared_options.set_up_features(args, specs, args.output or args.best)

@@ -95,7 +95,7 @@ def parser() -> options.Parser:
 
 
 def check_files(args: argparse.Namespace, specs: Sequence[FeatureSpec]) -> None:
-    """ConfigError or DataError for files that are missing or would be overwritten."""
+    """DataError for files that are missing, ConfigError for files that would be overwritten."""
     files.existing([path for path in (args.table, args.reuse) if path])
     written = [("--report", args.report)]
     if args.output != "-":
@@ -109,7 +109,7 @@ def estimate(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], settings: FeatureSettings
 ) -> Iterator[str]:
     """Measure the speed on a sample; yields lines with the expected time and memory. ConfigError for a table
-    on stdin."""
+    on stdin, DataError for a malformed one."""
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.tables.score import estimate_speed as measure
     from smt_bridge.tables.score import needs_file, survey_table

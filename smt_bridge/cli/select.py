@@ -47,8 +47,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def write_selection(args: argparse.Namespace, sides: "Sequence[Side]", values: "Floats") -> None:
-    """Select lines by their cross-entropy differences `values` (lines,), and write them. `sides`: models of
-    each language."""
+    """Select lines by their cross-entropy differences `values` (lines,), and write them, and the differences
+    with --scores. `sides`: models of each language."""
     from nmt.ngram import selection
 
     if args.keep:
@@ -98,7 +98,7 @@ def score_lines(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Seque
 
 def write_samples(args: argparse.Namespace, job: TextJob) -> list[str]:
     """Write samples of the general text, on which models are estimated, to files in the job folder that all
-    workers read. ConfigError for a job without a folder."""
+    workers read; returns their paths, one for each side. ConfigError for a job without a folder."""
     from nmt.ngram import selection
 
     if job.folder is None:
@@ -116,8 +116,8 @@ def train_scorer(
     args: argparse.Namespace, domain: Sequence[str], samples: Sequence[str]
 ) -> "DifferenceScorer":
     """Estimate the in-domain and the general model of each side, and return a scorer of cross-entropy
-    differences. `domain`: paths of the in-domain texts, one per side; `samples`: paths of the samples of the
-    general text."""
+    differences. `domain`: paths of the in-domain texts, one for each side; `samples`: paths of the samples of
+    the general text, likewise."""
     from nmt.ngram import selection
 
     config = parse_settings(SelectionConfig, args)
@@ -140,7 +140,8 @@ class DifferenceScorer:
         return list(map(Path, self.texts))
 
     def lines(self, rows: Sequence[tuple[str, ...]]) -> Lines:
-        """Format the difference of each line, with all digits."""
+        """Format the difference of each of `rows`, one or both sides of a line, with all digits. Returns the
+        lines of the only output."""
         from nmt.ngram import selection
 
         return [[repr(value) for value in selection.differences(self.sides, rows).tolist()]]

@@ -87,7 +87,7 @@ GB = {"G": 1.0, "M": 1e-3}  # GB of each unit
 
 
 def add_memory(parser: argparse.ArgumentParser, more: str = "") -> None:
-    """Add --memory. `more`: what else than phrase extraction it is for."""
+    """Add --memory. `more`: what else the memory is for, such as ", and for counting", in the help text."""
     parser.add_argument(
         "--memory",
         type=parse_gigabytes,
@@ -155,8 +155,9 @@ def check_models_separate(
 def set_up_features(
     args: argparse.Namespace, specs: Sequence[FeatureSpec], output: str
 ) -> tuple[FeatureSettings, str]:
-    """Import torch and choose its back end, if a feature needs it; a resumed job keeps its back end. Returns
-    the settings of features, and a line for the log. `output`: path beside which the job folder is."""
+    """Prepare to compute features: if one needs torch, choose its threads and back end for this process; a
+    resumed job keeps its back end. Returns the settings of features, and a line for the log. `output`: path
+    beside which the job folder is. ConfigError for a missing device; DataError for a damaged job folder."""
     if not need_torch(specs):
         settings = arguments.parse_settings(FeatureSettings, args, threads=args.threads or 1)
         return settings, jobs.describe_workers(args)

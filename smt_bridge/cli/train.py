@@ -64,6 +64,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     """Parse the options. ConfigError for settings beside --add, which takes those of its model."""
+    # argparse keeps attributes that exist, so options that are not given stay None.
     arguments = parser()
     args = arguments.parse_args(argv, argparse.Namespace(**dict.fromkeys(SETTINGS)))
     changed = [name for name in SETTINGS if getattr(args, name) is not None]

@@ -106,7 +106,8 @@ class TuningPaths:
 
 
 def tuning_paths(args: argparse.Namespace) -> TuningPaths:
-    """Paths of the tuning's files. ConfigError if an output is the model's ini or one of its tables."""
+    """Paths of the tuning's files. ConfigError if an output is the model's ini or one of its tables;
+    DataError for a model without a usable moses.ini."""
     from smt_bridge.decoder.system import ini_path
 
     path = ini_path(args.model)
@@ -121,7 +122,8 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
 
 
 def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
-    """Run the tuning loop, write the best weights and those of --final-seeds, and print the best BLEU."""
+    """Run the tuning loop, write the best weights and those of --final-seeds, and print the best BLEU. Errors
+    as from `load_checked_decoder`, `open_tuning` and `loop.run`."""
     from smt_bridge.tuning import loop
     from smt_bridge.tuning.loop import starting_weights, whole_weights
 
@@ -150,7 +152,7 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
 
 def load_checked_decoder(args: argparse.Namespace, ini: Ini, sources: Sequence[str]) -> "Decoder":
     """Load the decoder, and check that it accepts every line of the development text. DataError for a text
-    without words, bad markup, or a line that is too long."""
+    without words, bad markup, or a line that is too long; also the errors of `load_decoder`."""
     if not any(line.strip() for line in sources):
         raise DataError(f"{args.source}: no words, expected a development text")
     decoder = decoding.load_decoder(args, ini, args.n_best, True)
@@ -162,8 +164,9 @@ def load_checked_decoder(args: argparse.Namespace, ini: Ini, sources: Sequence[s
 def open_tuning(
     args: argparse.Namespace, paths: TuningPaths, decoder: "Decoder", texts: Sequence[str]
 ) -> "Tuning":
-    """Start the tuning, or resume it from its folder. `texts`: all lines of the development set. ConfigError
-    if the folder belongs to another tuning."""
+    """Start the tuning, or resume it from its folder. `texts`: all lines of the development set, the source
+    first. ConfigError if the folder belongs to another tuning, if no weight can be tuned, or for a setting
+    out of range."""
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import loop, pool
     from smt_bridge.tuning.registry import TuneConfig
@@ -236,7 +239,7 @@ def load_in_worker(
 def decode_text(
     args: argparse.Namespace, decode: Redecoding, sources: Sequence[str], weights: Weights
 ) -> "Generator[PhraseTranslation]":
-    """Decode the development text with other weights, with a progress bar."""
+    """Yield the translations of the development text with other weights, and show a progress bar."""
     results = decode(weights, sources)
     with options.progress(args, "sentences", len(sources)) as progress, closing(results):
         for translation in results:

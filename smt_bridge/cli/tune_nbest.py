@@ -135,7 +135,7 @@ def check_options(args: argparse.Namespace) -> None:
 
 def tune(args: argparse.Namespace, pool: "Pool") -> "TuningPoint":
     """Tune with each seed; returns the best point of all runs and of their start. Prints the spread of
-    several runs."""
+    several runs. Errors as from `read_start` and `run_seeds`, and ConfigError for a setting out of range."""
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import tuner
 

@@ -125,7 +125,7 @@ def fill_links(
     best: Ids, target_offsets: Offsets, source: Positions, target: Positions, offsets: Offsets
 ) -> None:
     """Fill `source` and `target` (L,) with the links of all pairs, and `offsets` (pairs + 1,) with their
-    bounds."""
+    bounds. `best`: see `make_links`."""
     size = 0
     for pair in range(len(target_offsets) - 1):
         for position in range(target_offsets[pair], target_offsets[pair + 1]):

@@ -264,8 +264,8 @@ class CorpusTotals:
 
 @dataclass
 class PairCounts:
-    """How often each pair, its target and its source were extracted, and with how many sources and targets
-    these two: (P,) each."""
+    """How often each pair, its target and its source were extracted; and with how many sources its target
+    was, and with how many targets its source: (P,) each."""
 
     joint: Int64s
     target: Int64s

@@ -50,8 +50,8 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
 def path_problems(
     ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
 ) -> Iterator[str]:
-    """Report a file of a feature that does not exist or is of the wrong kind. Adds text tables to `tables`.
-    `path`: as the ini has it; `roots`: see `problems`."""
+    """Yield a line if a file of a feature does not exist or is of the wrong kind; adds text tables to
+    `tables`. `path`: as the ini has it; `roots`: see `problems`."""
     candidates = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
     )
@@ -80,7 +80,7 @@ def path_problems(
 
 
 def section_problems(ini: Ini) -> Iterator[str]:
-    """Report sections that are unknown to Moses or ignored by it."""
+    """Yield a line for each section that is unknown to Moses or ignored by it."""
     listed = (
         config.MODEL_SECTIONS,
         config.HONORED_SECTIONS,
@@ -104,7 +104,8 @@ def section_problems(ini: Ini) -> Iterator[str]:
 
 
 def feature_problems(ini: Ini) -> Iterator[str]:
-    """Report features with which Moses stops, or crashes later, regardless of the tables' contents."""
+    """Yield a line for each feature with which Moses stops, or crashes later, regardless of the tables'
+    contents."""
     names = [feature.name for feature in ini.features]
     if not any(feature.kind == UNTUNED for feature in ini.features):
         yield (
@@ -182,11 +183,13 @@ def columns(path: str | Path) -> int:
 
 
 def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
-    """Report reordering tables whose rows differ from those of the phrase table. `combined`: see
-    `components`. Moses would score a missing row as probability 1, better than any other.
+    """Yield a line for each reordering table whose rows differ from those of the phrase table, and for a
+    malformed table. `combined`: see `components`. Moses would score a missing row as probability 1, better
+    than any other.
 
     The reordering table of a MultiModel has the rows of all tables that it combines, so these are only
-    checked on their own."""
+    checked on their own.
+    """
     for table, phrases in tables.get("PhraseDictionaryMemory", []):
         others = [] if table.name in combined else tables.get("LexicalReordering", [])
         try:

@@ -26,8 +26,9 @@ UNTUNEABLE = "UNTUNEABLE"  # what `moses -show-weights` prints instead of a numb
 
 
 def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
-    """Parse numbered lines of `Name= v v v`, ignoring empty lines and comments. `name`: name of the file, for
-    messages. DataError for any other line, and for a second one of the same name."""
+    """Parse numbered lines of `Name= v v v`, ignoring empty lines, comments, and scores that are not
+    tuneable. `name`: name of the file, for messages. DataError for any other line, and for a second one of
+    the same name."""
     weights: Weights = {}
     for number, line in lines:
         words = files.split_words(line)
@@ -296,7 +297,8 @@ def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None)
 
 
 def set_path(ini: Ini, name: str, path: str) -> Ini:
-    """Change the path of a feature's file; returns a new ini. ConfigError if there is no such feature."""
+    """Change the path of a feature's file; returns a new ini. ConfigError if there is no such feature, or for
+    a path that is not UTF-8."""
     feature, lines = ini.feature(name), list(ini.lines)
     lines[feature.row] = with_options(lines[feature.row], {"path": path})
     return parse(ini.path, lines)
@@ -450,8 +452,8 @@ def folder_beside(ini: Ini) -> str:
 
 
 def replace_paths(ini: Ini, resolve: Callable[[str], str]) -> Ini:
-    """Replace each path of an ini by the result of `resolve`; returns a new ini. ConfigError for a path with
-    a blank."""
+    """Replace each path of an ini by the result of `resolve`; returns a new ini. ConfigError for a path that
+    has a blank or is not UTF-8."""
     lines = list(ini.lines)
     for feature in ini.features:
         paths = {key: resolve(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}

@@ -73,7 +73,8 @@ def extend(key: np.int64, word: np.int64) -> np.int64:
 
 @njit
 def span_keys(words: Numbers, start: int, end: int) -> Ints:
-    """Keys of all spans of a phrase: (L, L + 1), of words i to j - 1 at [i, j]"""
+    """Keys of all spans of the phrase words[start : end] of L words: (L, L + 1), of its words i to j - 1 at
+    [i, j]"""
     length = end - start
     keys = np.zeros((length, length + 1), np.int64)
     for i in range(length):
@@ -94,7 +95,8 @@ def find_row(keys: Ints, slots: Ints, key: np.int64) -> int:
 
 @njit
 def fill_slots(keys: Ints, slots: Ints) -> None:
-    """Insert all rows into an empty hash table; of rows with the same key the first."""
+    """Insert all rows into `slots`, an empty hash table (all NO_ROW) whose size is a power of two above their
+    number; of rows with the same key, the first."""
     for row in range(len(keys)):
         slot = keys[row] & (len(slots) - 1)
         while slots[slot] != NO_ROW and keys[slots[slot]] != keys[row]:

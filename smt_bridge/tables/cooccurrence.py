@@ -276,8 +276,9 @@ def count_pairs(
 
 @njit
 def log_probability(joint: int, source: int, target: int, pairs: int) -> float:
-    """ln p of exactly `joint` common sentence pairs, if both phrases were spread over them at random: the
-    hypergeometric distribution."""
+    """ln p of exactly `joint` common sentence pairs, if both phrases were spread over the sentence pairs at
+    random: the hypergeometric distribution. `source`, `target`: sentence pairs with each phrase; `pairs`: all
+    sentence pairs."""
     return (
         (math.lgamma(source + 1.0) - math.lgamma(joint + 1.0) - math.lgamma(source - joint + 1.0))
         + math.lgamma(pairs - source + 1.0)

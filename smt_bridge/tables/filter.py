@@ -87,7 +87,8 @@ def is_other_pair(first: PhrasePair, second: PhrasePair) -> bool:
 
 
 def row_mismatch(name: str, pair: PhrasePair | None, row: PhrasePair | None) -> DataError:
-    """The error for two tables with different pairs."""
+    """The error for two tables with different pairs. `name`: of the reordering table; `pair`, `row`: the rows
+    at the same position of the phrase table and of this table, None at its end."""
 
     def shown(entry: PhrasePair | None) -> str:
         return "the end" if entry is None else f"'{entry.source.decode()} ||| {entry.target.decode()}'"

@@ -160,23 +160,23 @@ def best_links(
     product of the probabilities, each at least FLOOR."""
     points, weight = [], 1.0
     for position, word in enumerate(words):
-        chances = [lexicon.get((origin, word), 0.0) for origin in origins]
-        top = int(np.argmax(chances))
+        probabilities = [lexicon.get((origin, word), 0.0) for origin in origins]
+        top = int(np.argmax(probabilities))
         null = lexicon.get((b"NULL", word), 0.0)
-        if chances[top] >= null and chances[top] > 0:
+        if probabilities[top] >= null and probabilities[top] > 0:
             points.append((top, position))
-        weight *= max(FLOOR, chances[top], null)
+        weight *= max(FLOOR, probabilities[top], null)
     return points, weight
 
 
 def table_line(
     source: bytes,
     target: bytes,
-    chances: tuple[float, float],
+    phi: tuple[float, float],
     lexicons: tuple[Lexicon, Lexicon],
     counts: tuple[int, int],
 ) -> bytes:
-    """Format a line of the phrase table. `chances`: p(source | target) and p(target | source); `lexicons`:
+    """Format a line of the phrase table. `phi`: p(source | target) and p(target | source); `lexicons`:
     translation probabilities of target words given source words, and vice versa; `counts`: how often the
     target and the source were extracted."""
     s, t = source.split(b" "), target.split(b" ")
@@ -186,9 +186,7 @@ def table_line(
     points = sorted(
         {*forward, *((b, a) for a, b in backward if b not in linked)}, key=lambda point: (point[1], point[0])
     )
-    scores = b" ".join(
-        b"%.6g" % min(1.0, max(1e-38, score)) for score in (chances[0], inverse, chances[1], direct)
-    )
+    scores = b" ".join(b"%.6g" % min(1.0, max(1e-38, score)) for score in (phi[0], inverse, phi[1], direct))
     alignment = b" ".join(b"%d-%d" % point for point in points)
     fields = (source, target, scores, PROPOSED, alignment, *counts)
     return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % fields
@@ -279,10 +277,10 @@ class Proposer:
             proposed.append(self.new_targets(batch, answers))
             progress(len(batch))
         rows: list[ProposedRow] = []
-        for proposals, chances in zip(proposed, self.inverse_probabilities(proposed, executor), strict=True):
-            for (source, target, direct), back in zip(proposals, chances, strict=True):
+        for proposals, inverses in zip(proposed, self.inverse_probabilities(proposed, executor), strict=True):
+            for (source, target, direct), inverse in zip(proposals, inverses, strict=True):
                 counts = (self.table.target_counts.get(target, 0), self.table.counts.get(source, 0))
-                line = table_line(source, target, (back, direct), self.lexicons, counts)
+                line = table_line(source, target, (inverse, direct), self.lexicons, counts)
                 rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
         return sorted(rows)
 
@@ -301,12 +299,12 @@ class Proposer:
             existing = self.table.targets.get(source, set())
             new = 0
             for words, log_prob in translations:
-                chance = math.exp(min(0.0, log_prob))
-                if new >= self.config.options or chance < self.config.least:
+                probability = math.exp(min(0.0, log_prob))
+                if new >= self.config.options or probability < self.config.least:
                     break
                 target = " ".join(self.table.words.get(word, escape(word)) for word in words).encode()
                 if target and target not in existing:
-                    proposals.append((source, target, chance))
+                    proposals.append((source, target, probability))
                     new += 1
         return proposals
 
@@ -316,7 +314,7 @@ class Proposer:
         """p(source | target) of the pairs of each batch; without a network for this direction, p(target |
         source) instead."""
         if not self.inverse:
-            yield from ([chance for _, _, chance in proposals] for proposals in batches)
+            yield from ([direct for _, _, direct in proposals] for proposals in batches)
             return
         requests = (
             NetworkRequest(pairs=[(source, target) for source, target, _ in proposals])

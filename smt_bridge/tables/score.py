@@ -132,8 +132,8 @@ ScoredChunk = tuple[list[PhrasePair], Scores]
 
 
 def cut_chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
-    """Cut a table into chunks of at least CHUNK pairs, between two sources; a source with too many pairs is
-    cut after LONGEST pairs."""
+    """Cut a table into chunks of at least CHUNK pairs, between two sources, or, if a source has too many
+    pairs, after LONGEST pairs."""
     chunk: list[PhrasePair] = []
     for pair in pairs:
         if len(chunk) >= CHUNK and (pair.source != chunk[-1].source or len(chunk) >= LONGEST):
@@ -254,7 +254,8 @@ class ScoringEstimate:
 
 
 def estimate_speed(table_survey: TableSurvey, features: FeatureSet) -> ScoringEstimate:
-    """Measure the speed of this process on the table's sample, for about ESTIMATE_SECONDS or one chunk."""
+    """Measure the speed of this process on the table's sample: on one chunk, and on further ones until
+    ESTIMATE_SECONDS have passed."""
     clock, count = time.monotonic(), 0
     for chunk in table_survey.sample:
         features.compute([of_phrases(chunk)] * len(features))

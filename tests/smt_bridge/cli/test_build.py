@@ -29,7 +29,8 @@ def given(tmp_path: Path, grammar: ModuleType) -> list[str]:
     ("change", "message"),
     [
         ("--budget=90", "'90' is not a time, expected e.g. 90m, 1h30m or 300s"),
-        ("--budget=5s", "5s is out of range, expected a minute or more"),
+        ("--budget=5s", "5s is out of range, expected 1m to 27777h"),
+        ("--budget=30000h", "30000h is out of range, expected 1m to 27777h"),
         ("--workers=0", "--workers"),
         ("--source=none.en", "none.en: cannot read: No such file"),
         ("--target={dir}/dev.fr", "dev.fr: 20 lines, but"),
