@@ -25,11 +25,12 @@ class ConfigError(UserError):
 
 
 class DataError(UserError):
-    """Text that cannot be used: its encoding, its number of lines, a malformed file."""
+    """A file or text that cannot be used: missing, not UTF-8, malformed, of a wrong number of lines."""
 
 
 class CheckpointError(UserError):
-    """A run directory that is missing, truncated, foreign or of another version."""
+    """A run directory that is missing, truncated, foreign or of another version, or a checkpoint that cannot
+    be written."""
 
 
 def ran_out_of_memory(error: BaseException) -> bool:
@@ -43,8 +44,8 @@ def ran_out_of_memory(error: BaseException) -> bool:
 
 
 def one_line(message: str) -> str:
-    """Format a message as one line that is safe for a terminal: control characters are escaped, long words
-    and the end of a long message are cut."""
+    """Format a message as one line that is safe for a terminal: control characters are escaped, the middle of
+    long words and the end of a long message are cut."""
     line = re.sub(r"[^\S ]+", " ", message).strip()
     if not line.isprintable():
         line = "".join(

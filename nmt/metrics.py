@@ -54,7 +54,7 @@ class ChrfScore:
 
 def check_tokenizer(name: str) -> None:
     """ConfigError for a tokenizer that sacreBLEU lacks, or whose package or model is missing on this machine.
-    Downloads nothing."""
+    Downloads nothing; silences sacreBLEU's warnings in this process."""
     if name not in BLEU.TOKENIZERS:
         raise ConfigError(
             f"BLEU tokenizer {shown(name)} is unknown, expected one of {', '.join(BLEU.TOKENIZERS)}"
@@ -76,7 +76,7 @@ def check_tokenizer(name: str) -> None:
 
 
 def tokenizer_for(language: str) -> str:
-    """The name of sacreBLEU's tokenizer for a language, among those installed here."""
+    """The name of sacreBLEU's tokenizer for a language code, among those installed here."""
     return next(filter(usable, TOKENIZERS.get(language, ())), DEFAULT_TOKENIZER)
 
 
@@ -89,6 +89,16 @@ def usable(name: str) -> bool:
     return True
 
 
+def check_lengths(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    """DataError for a reference translation whose number of lines is not that of the hypotheses; TypeError
+    for a str instead of a list. sacreBLEU would ignore the lines in excess."""
+    check_lines(hypotheses, "hypotheses")
+    check_texts(references, "references")
+    for number, reference in enumerate(references, 1):
+        if len(reference) != len(hypotheses):
+            raise DataError(f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses")
+
+
 class ChrfMetric(CHRF):
     """sacreBLEU's chrF, with statistics of single sentences.
 
@@ -98,26 +108,25 @@ class ChrfMetric(CHRF):
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[int]]:
         """Count, for each sentence, the character n-grams of hypothesis, reference and both, for n 1 to 6:
-        rows of 18 numbers."""
+        rows of 18 numbers, three for each n. `references`: a list of lines for each reference translation."""
         rows: list[list[int]] = self._extract_corpus_statistics(hypotheses, references)
         return rows
 
-    def score_of(self, statistics: list[int]) -> float:
+    def chrf(self, statistics: list[int]) -> float:
         """chrF2, 0 to 100, from the statistics of a sentence, or from their sum over sentences."""
         return float(self._aggregate_and_compute([statistics]).score)
 
 
 class ChrfStatistics:
-    """The statistics of corpus chrF, one row per sentence: numbers of character n-grams in the hypothesis, in
-    the reference and in both, for n 1 to 6."""
+    """The statistics of corpus chrF, one row per sentence: for n 1 to 6, the numbers of character n-grams in
+    the hypothesis, in the reference and in both."""
 
     def __init__(
         self, hypotheses: Sequence[str], references: Sequence[Sequence[str]], lowercase: bool = False
     ) -> None:
         """`references`: a list of lines for each reference translation; the best match counts. `lowercase`:
-        ignore case. TypeError for a str instead of a list."""
-        check_lines(hypotheses, "hypotheses")
-        check_texts(references, "references")
+        ignore case. DataError if lengths differ, TypeError for a str instead of a list."""
+        check_lengths(hypotheses, references)
         self.metric = ChrfMetric(lowercase=lowercase)
         statistics = self.metric.statistics(list(hypotheses), [list(reference) for reference in references])
         self.rows: NDArray[np.int64] = np.array(statistics, np.int64).reshape(-1, 18)
@@ -127,11 +136,11 @@ class ChrfStatistics:
         """Corpus chrF2 of all sentences, or of a subset, given as a mask or as row indices; equal to
         sacreBLEU's corpus_score."""
         rows = self.rows if mask is None else self.rows[mask]
-        return ChrfScore(self.metric.score_of(rows.sum(0).tolist()), self.signature)
+        return ChrfScore(self.metric.chrf(rows.sum(0).tolist()), self.signature)
 
     def by_sentence(self) -> list[float]:
-        """chrF2 of each sentence alone."""
-        return [self.metric.score_of(row) for row in self.rows.tolist()]
+        """chrF2 of each sentence alone, 0 to 100."""
+        return [self.metric.chrf(row) for row in self.rows.tolist()]
 
 
 class BleuStatistics:
@@ -151,13 +160,7 @@ class BleuStatistics:
         """`references`: a list of lines for each reference translation; `tokenize`: a tokenizer of sacreBLEU;
         `lowercase`: ignore case. DataError if lengths differ, ConfigError for a tokenizer that cannot be
         used, TypeError for a str instead of a list."""
-        check_lines(hypotheses, "hypotheses")
-        check_texts(references, "references")
-        for number, reference in enumerate(references, 1):
-            if len(reference) != len(hypotheses):
-                raise DataError(
-                    f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses"
-                )
+        check_lengths(hypotheses, references)
         check_tokenizer(tokenize)
         metric = BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=True)
         plain = BLEU(tokenize=tokenize, lowercase=lowercase)
@@ -189,7 +192,8 @@ class BleuStatistics:
 
 
 def bleu_splitter(tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False) -> Callable[[str], list[str]]:
-    """Build a function that splits a line into words as BLEU does with this tokenizer of sacreBLEU."""
+    """Build a function that splits a line into words as BLEU does with this tokenizer of sacreBLEU, which
+    must be usable: see `check_tokenizer`."""
     tokenizer = BLEU(tokenize=tokenize).tokenizer
 
     def words(line: str) -> list[str]:
@@ -208,7 +212,7 @@ def corpus_bleu(
 
 
 class References:
-    """The references of a text that is translated repeatedly; each is split only once."""
+    """The reference translation of a text that is translated repeatedly; its lines are split only once."""
 
     def __init__(self, lines: Sequence[str], tokenize: str = DEFAULT_TOKENIZER) -> None:
         """ConfigError for a tokenizer that cannot be used."""
@@ -217,12 +221,12 @@ class References:
         self.metric = BLEU(tokenize=tokenize, references=[self.lines])
 
     def bleu(self, hypotheses: Sequence[str]) -> BleuScore:
-        """Corpus BLEU, as computed by sacreBLEU's command."""
+        """Corpus BLEU of one hypothesis for each line, as computed by sacreBLEU's command."""
         score = self.metric.corpus_score(list(hypotheses), None).score
         return BleuScore(score, self.metric.get_signature().format())
 
     def chrf(self, hypotheses: Sequence[str]) -> ChrfScore:
-        """Corpus chrF2, as computed by sacreBLEU's command."""
+        """Corpus chrF2 of one hypothesis for each line, as computed by sacreBLEU's command."""
         score = self.chrf_metric.corpus_score(list(hypotheses), None).score
         return ChrfScore(score, self.chrf_metric.get_signature().format())
 

@@ -50,7 +50,8 @@ class Registry(UserDict[str, T]):
         return part
 
     def explain(self, text: str) -> str:
-        """Extend the help of a setting that names a part by the help of the parts of nmt/papers."""
+        """Append to `text`, the help of a setting whose values are these parts, what the parts of nmt/papers
+        add to it."""
         return "; ".join([text, *self.helps])
 
 

@@ -32,7 +32,6 @@ def pair_scores(
     with torch.no_grad():
         levels = prefix_tree.levels(targets, source_of)
         token_ids, index = level_words(levels)
-        walk = model.walk(
-            sources[: len(levels[0].token_ids)], token_ids
-        )  # the last sources may have no target
+        # The last sources may have no target, and then no trie.
+        walk = model.walk(sources[: len(levels[0].token_ids)], token_ids)
         return walk_tries(walk, levels, index, len(targets))

@@ -82,7 +82,8 @@ def add_setting(
     parser: "Container", config: "type[DataclassInstance]", name: str, *flags: str, **overrides: Any
 ) -> None:
     """Add the option `--name` for a field of a settings dataclass, with the field's default, type, range and
-    help text. `overrides`: keywords for argparse that replace these."""
+    help text. `flags`: other names of the option, such as -b; `overrides`: keywords for argparse that replace
+    these."""
     setting = next(item for item in fields(config) if item.name == name)
     allowed = setting.metadata.get(settings.ALLOWED)
     default = setting.default if setting.default_factory is MISSING else setting.default_factory()
@@ -130,8 +131,8 @@ class InputPath(str):
 
 @contextmanager
 def new_folder(output: str | Path, command: str) -> Iterator[None]:
-    """Create and lock a folder for the output of `command`, and empty it if the block fails. ConfigError if
-    the folder exists and is not empty, before or after waiting for the lock."""
+    """Create and lock a folder for the output of `command`, and remove it if the block fails. ConfigError if
+    the folder exists and is not empty; UserError if another process has its lock, or it cannot be created."""
     check_new(output)
     with locks.locked(output, command):
         check_new(output)
@@ -238,7 +239,8 @@ def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
 
 
 def list_parts(folder: str) -> Iterable[str]:
-    """The names of the files that the manifest of a folder lists, or of all files in a run without one."""
+    """The names of the files that the manifest of a folder lists, or of all files in a run without one; empty
+    for any other folder."""
     try:
         entries = manifest.read(folder)
     except DataError:  # damaged: reported when the folder is read

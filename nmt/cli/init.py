@@ -75,8 +75,8 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--fast",
         action="store_true",
-        help=f"for the fastest translations: the preset {TRANSFORMER}, which nmt-export writes for "
-        "CTranslate2 after the training",
+        help=f"for the fastest translations: the preset {TRANSFORMER}, whose trained model nmt-export "
+        "converts to CTranslate2",
     )
     parser.add_argument(
         "--minutes",
@@ -150,7 +150,8 @@ def check_options(args: argparse.Namespace) -> None:
 
 
 def inspect_text(args: argparse.Namespace, source: str, target: str, title: str) -> PairReport:
-    """Read both files and report on their pairs, with a progress bar."""
+    """Read both files and report on their pairs, with a progress bar. `title`: of the bar. DataError for a
+    file that cannot be read."""
     with options.progress(args, "pairs", lambda: files.number_of_lines(source), title=title) as progress:
         return inspect_pairs(source, target, progress.add)
 
@@ -161,7 +162,7 @@ def inspect_text(args: argparse.Namespace, source: str, target: str, title: str)
 @contextmanager
 def new_folder(folder: str) -> Iterator[Path]:
     """Yield a new folder with a temporary name. It is renamed to `folder` if the block succeeds, and removed
-    if it fails."""
+    if it fails. UserError for an OSError, also one from the block."""
     part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
     try:
         created = files.make_parents(part)
@@ -180,7 +181,8 @@ def new_folder(folder: str) -> Iterator[Path]:
 
 def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> ParallelTexts:
     """Choose the files that the configuration names. Without a development set, write a training part and a
-    held-out part of the text to the folder `part`, print their size, and choose these."""
+    held-out part of the text to the folder `part`, print the number of held-out pairs, and choose these by
+    their final paths. DataError if the text has too few pairs for that."""
     texts = (args.source, args.target)
     languages = tuple(
         getattr(args, f"{side}_language") or scripts.language_of_file(path) or report.guess().language
@@ -206,7 +208,8 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> Par
 
 
 def propose_config(args: argparse.Namespace, train: PairReport, texts: ParallelTexts) -> Proposal:
-    """Propose a configuration. Its run is named after the languages, or after the folder."""
+    """Propose a configuration. Its run is named after the languages, or after the folder if one of them is
+    unknown."""
     source, target = texts.languages
     name = f"{source}-{target}" if source and target else Path(args.folder).name
     preset = TRANSFORMER if args.fast else args.preset
@@ -229,7 +232,8 @@ def measure_training(args: argparse.Namespace, train: PairReport, proposal: Prop
 
 
 def show_cost(cost: "Cost", epochs: int) -> None:
-    """Print the measured speed and the time that the training will take, for `epochs` configured epochs."""
+    """Print the measured speed and the time that the training will take. `epochs`: their maximum number in
+    the configuration."""
     print(
         f"{cost.parameters:,} parameters; {cost.per_thousand:.2g} seconds per thousand target words or "
         f"subwords, measured over {cost.updates} updates in {cost.seconds:.0f} s ({cost.device})"

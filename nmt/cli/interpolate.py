@@ -2,7 +2,6 @@
 probable."""
 
 import logging
-import math
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath, integer
+from nmt.cli.perplexity import perplexity
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import interpolation
@@ -141,7 +141,8 @@ def check_options(args: Namespace) -> None:
 
 
 def checkpoint_update(path: str, which: str) -> int | None:
-    """The number of updates of a run's checkpoint; None for an n-gram model or a mixture."""
+    """The number of updates of a run's checkpoint; None for an n-gram model or a mixture. `which`: best, last
+    or a number. CheckpointError if the run does not have it."""
     from nmt.runs import directory as run_directory
     from nmt.runs.language_model import is_network
 
@@ -154,7 +155,7 @@ def checkpoint_update(path: str, which: str) -> int | None:
 def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFile") -> None:
     """Learn the weights of `mixture` on the development text and set them; with --contexts also its buckets
     of contexts, whose counts are written to OUTPUT.contexts.gz. Logs the perplexities. DataError for an empty
-    text."""
+    text, and for models that split it into different units."""
     from nmt.runs.language_model import MixtureScorer
 
     scorer = MixtureScorer("", members, np.array(mixture.weights))
@@ -175,10 +176,11 @@ def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFil
     mixture.weights = weights.tolist()
     for column, member in enumerate(members):
         shown = " ".join(f"{weight:.4f}" for weight in weights[:, column])
-        log.info("%s: perplexity %.2f, weight %s", member.name, perplexity(dev.alone[:, column]), shown)
+        log.info("%s: perplexity %.2f, weight %s", member.name, mean_perplexity(dev.alone[:, column]), shown)
     log.info(
         "%s: perplexity %.2f, without unknown units %.2f, on %s",
-        args.output, perplexity(mixed), perplexity(mixed[dev.in_vocabulary]), files.name_of(args.input),
+        args.output, mean_perplexity(mixed), mean_perplexity(mixed[dev.in_vocabulary]),
+        files.name_of(args.input),
     )  # fmt: skip
 
 
@@ -203,7 +205,8 @@ class DevelopmentScores:
 def score_development_text(
     args: Namespace, scorer: "MixtureScorer", histories: Histories | None
 ) -> DevelopmentScores:
-    """Score the development text by each model. DataError for an empty text."""
+    """Score the development text by each model. `histories`: the counts of contexts; None without --contexts.
+    DataError as from `learn`."""
     parts: list[LineParts] = []
     text = iter(files.read_lines(args.input))
     with options.line_progress(args, args.input) as progress:
@@ -221,9 +224,9 @@ def score_development_text(
     )
 
 
-def perplexity(log_probs: Floats) -> float:
+def mean_perplexity(log_probs: Floats) -> float:
     """Perplexity of units with these natural log probabilities."""
-    return math.exp(min(700.0, -float(log_probs.mean())))
+    return perplexity(float(log_probs.sum()), len(log_probs))
 
 
 if __name__ == "__main__":

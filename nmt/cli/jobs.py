@@ -83,7 +83,8 @@ class ChunkComputer(Protocol[Task_contra]):
 
 
 class TextJob:
-    """One run of a command over its input. ConfigError for --resume if a text or the output is a stream."""
+    """One execution of a command over its input texts. ConfigError for --resume if a text or the output is a
+    stream."""
 
     def __init__(
         self,
@@ -123,8 +124,9 @@ class TextJob:
 
     def set_up_torch(self, run: str | None = None) -> str:
         """Import torch, and set the number of threads and the back end of matrix products: those recorded in
-        the job to resume, or else those of the options; workers use one thread by default. An exported run
-        needs no torch. Returns a line for the log."""
+        the job to resume, or else those of the options; workers use one thread by default. For an exported
+        run, only sets `args.threads`. `run`: a run directory whose choice of back end is reused. Returns a
+        line for the log. ConfigError for a device that is missing."""
         if run and is_exported(run):
             self.args.threads = self.args.threads or (1 if self.is_remote else None)
             return "CTranslate2"
@@ -147,7 +149,8 @@ class TextJob:
         """Start the executor and yield a function from chunks to finished chunks (`texts.compute_chunks`).
 
         `computer`: what `load` returned for the options; each worker calls `load` again. If the block
-        succeeds, the job is done, and its folder is removed.
+        succeeds, the job is done, and its folder is removed. ConfigError if the job to resume was started
+        with other settings, DataError for a file of the models that cannot be read.
         """
         models = store.file_digests(computer.models()) if self.is_remote or self.keeps_chunks else {}
         load_remote = partial(
@@ -165,9 +168,10 @@ class TextJob:
     def open_outputs(
         self, paths: Sequence[str], flush: bool = True
     ) -> Iterator[Callable[[FinishedChunk], None]]:
-        """Open the outputs, the main one first, and yield a function that writes a finished chunk.
+        """Open the outputs, the main one first, and yield a function that writes a finished chunk. UserError
+        if writing fails.
 
-        `flush`: flush after each chunk, for readers that wait for its lines.
+        `flush`: flush the main output after each chunk, for readers that wait for its lines.
         """
         with ExitStack() as stack:
             first, *others = [
@@ -208,7 +212,8 @@ class TextJob:
 
 
 def advance(progress: Progress, done: FinishedChunk) -> None:
-    """Count the lines of a finished chunk. Those finished before a resume do not affect the speed."""
+    """Count the lines of a finished chunk. Those of a chunk finished before a resume do not affect the
+    rate."""
     (progress.skip if done.earlier else progress.add)(done.count)
 
 

@@ -64,7 +64,7 @@ def drop_stdout() -> None:
 
 
 def print_to_stderr(line: str) -> None:
-    """Print a line to stderr, ignoring failures."""
+    """Print a line to stderr, ignoring an OSError."""
     with suppress(OSError):
         print(line, file=sys.stderr)
 

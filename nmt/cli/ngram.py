@@ -167,7 +167,8 @@ def estimate(
     args: argparse.Namespace, config: SmoothingConfig, counts: Counts, storage: ArrayStorage, clock: float
 ) -> None:
     """Estimate a model from the words and n-grams of a text, and write it to --output. `storage`: of a
-    Kneser-Ney model; `clock`: when counting began, by time.monotonic. UserError if the disk is full."""
+    Kneser-Ney model; `clock`: when counting began, by time.monotonic. DataError for too few counts to compute
+    discounts, UserError if the disk is full."""
     with naming_input(args), disk_counts.naming_full_disk(args.output):
         if args.estimator in ESTIMATORS:
             model = estimators.smoothed_model(*counts, config, args.estimator)
@@ -196,7 +197,7 @@ def sizes(model: NgramModel) -> str:
 
 
 def add_memory(parser: options.Parser, what: str) -> None:
-    """Add --memory; `what`: the begin of its help."""
+    """Add --memory; `what`: the beginning of its help text."""
     parser.add_argument(
         "--memory",
         type=arguments.real(0),
@@ -207,7 +208,7 @@ def add_memory(parser: options.Parser, what: str) -> None:
 
 
 def memory_limit(args: argparse.Namespace) -> float:
-    """The bytes that --memory allows."""
+    """The bytes that --memory allows, by default 60% of this machine's memory."""
     machine = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return 1e9 * args.memory if args.memory else 0.6 * machine
 
@@ -329,8 +330,8 @@ def compile_action(argv: Sequence[str]) -> None:
 def write_folder(
     args: argparse.Namespace, model: NgramModel, source: str, storage: ArrayStorage = MEMORY
 ) -> None:
-    """Write a model to the existing folder --output. `source`: the file that it was made from; `storage`: of
-    temporary arrays. UserError if the disk is full."""
+    """Compile a model, write it to the existing folder --output, and verify it. `source`: the file that it
+    was made from; `storage`: of temporary arrays. UserError if the disk is full."""
     with disk_counts.naming_full_disk(args.output):
         compiled = trie_build.compile_model(model, args.quantize, storage)
     mapped.write_record(Path(args.output), compiled, [str(source)])

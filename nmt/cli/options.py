@@ -128,7 +128,7 @@ class Parser(argparse.ArgumentParser):
         return next((index for index, word in enumerate(words) if not word.startswith("-")), len(words))
 
     def check_names(self, words: Iterable[str]) -> None:
-        """Report the first option that does not exist, before argparse reports missing ones."""
+        """Report the first option that does not exist, and exit, before argparse reports missing ones."""
         option_strings = [name for action in self._actions for name in action.option_strings]
         for word in words:
             name = word.partition("=")[0]
@@ -304,7 +304,7 @@ def add_precision(parser: "Container") -> None:
 
 def precision_contexts(precision: str, models: "Sequence[nn.Module]", device: str) -> "list[Reduced]":
     """Return the contexts in which the matrix products of `models` are computed with a lower precision; an
-    empty list for fp32. ConfigError if the processor does not support it."""
+    empty list for fp32. ConfigError if the processor does not support bf16, and for int8 on a GPU."""
     if precision == "fp32":
         return []
     from nmt.compute.device import resolve_device
@@ -398,7 +398,8 @@ def error_message(error: UserError | MemoryError | RuntimeError | OSError | Modu
 
 
 def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
-    """Run a command and flush what it printed, even if it was only --help."""
+    """Import the plugins, run a command, and flush what it printed, even if it was only --help. ConfigError
+    for a broken plugin, UserError if stdout cannot be written."""
     try:
         if plugins.plugin_names():
             plugins.load()
@@ -424,10 +425,10 @@ def shows_bar(args: argparse.Namespace) -> bool:
 def progress(
     args: argparse.Namespace, unit: str, total: Total | None, opening: str = "", title: str = ""
 ) -> Progress:
-    """Create the progress report of a command, with a bar if stderr is a terminal.
+    """Create the progress report of a command, with a bar if `shows_bar`.
 
-    `unit`: what is counted, such as lines; `total`: their number, or a function that computes it; `opening`,
-    `title`: the first message and the title of the bar, see `Progress`.
+    `unit`: what is counted, such as lines; `total`: their number (0: unknown), or a function that computes
+    it; `opening`, `title`: the first message and the title of the bar, see `Progress`.
     """
     return Progress(total, unit, shows_bar(args), title, opening)
 
@@ -441,7 +442,8 @@ def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None 
     """Import torch, check the device, choose threads and matrix back end; returns a line for the log.
 
     `threads`: None for torch's own choice; `matmul`: auto, mkl or onednn; `run`: a run directory, whose
-    choice of back end for this processor is reused. ConfigError for a device that is missing."""
+    choice of back end for this processor is reused. ConfigError for a device or back end that cannot be
+    used."""
     from nmt.compute import device as devices
 
     return devices.set_up_device(device, threads, matmul, back_ends_file(run) if run else None)

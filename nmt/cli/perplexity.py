@@ -143,7 +143,8 @@ class PerplexityTotals:
 
 
 def score_file(model: "LineScorer", path: str, progress: Progress) -> PerplexityTotals:
-    """Score the lines of a file with a model; returns the totals. Advances `progress` by the lines read."""
+    """Score the lines of a file with a model; returns the totals. Advances `progress` by the lines read.
+    DataError for a file that is not text, or that the model cannot score."""
     totals, text = PerplexityTotals(), iter(files.read_lines(path))
     while block := list(islice(text, READ_AHEAD)):
         clock = time.process_time()

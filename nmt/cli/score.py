@@ -59,7 +59,8 @@ class BlockScorer:
 
 
 def load_scorer(args: Namespace) -> BlockScorer:
-    """Load the models that the options name."""
+    """Load the models that the options name. ConfigError or CheckpointError for one that cannot be loaded or
+    does not support the options, DataError for a damaged language model."""
     if args.input is not None:
         return MonolingualScorer(args)
     return PairScorer(args) if args.alignment is None else AlignedScorer(args)
@@ -131,7 +132,7 @@ class AlignedScorer(BlockScorer):
         return self.run.files()
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Compute the scores; there are no sums."""
+        """Compute the scores; the sums are empty."""
         from nmt.runs.alignment import aligned_word_scores
 
         name = files.name_of(self.args.alignment)
@@ -315,7 +316,7 @@ def text_paths(args: Namespace) -> list[str]:
 
 
 def score_texts(args: Namespace, job: TextJob, number: Total) -> None:
-    """Load the models, score the texts and write the scores."""
+    """Load the models, score the texts and write the scores. `number`: of pairs or lines, 0 if unknown."""
     set_up = job.set_up_torch(args.runs[0]) if is_neural(args) else ""
     work = load_scorer(args)
     work.check(job.in_parts)

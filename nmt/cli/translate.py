@@ -51,12 +51,12 @@ def add_constraints(parser: "Container") -> None:
 
 
 def given_options(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """The options among `names` that have a value."""
+    """The options among `names` (attributes of `args`) that have a value."""
     return [name for name in names if getattr(args, name)]
 
 
 def side_files(args: argparse.Namespace) -> list[str]:
-    """The paths of the files parallel to the input."""
+    """The paths of the files parallel to the input, in the order of LINE_FILES."""
     return [getattr(args, name) for name in given_options(args, LINE_FILES)]
 
 
@@ -76,7 +76,8 @@ class TranslationBlock:
 
 
 def read_blocks(args: argparse.Namespace) -> Iterator[TranslationBlock]:
-    """Read the input and its parallel files in blocks; lines are unescaped, and --tag is put before each."""
+    """Read the input and its parallel files in blocks of --read-ahead lines; with --escaped they are
+    unescaped, and --tag is put before each line of the input. DataError as from `nmt.io.files.parallel`."""
     names = given_options(args, LINE_FILES)
     rows = files.parallel(args.input, *side_files(args))
     first = 0
@@ -98,7 +99,8 @@ def unescape_line(line: str, escaped: bool) -> str:
 
 
 class InputConstraints:
-    """The constraints of all lines. DataError, naming its line, for a term that cannot be required."""
+    """The constraints of all lines. DataError, naming its line, for a malformed glossary or a term that
+    cannot be required; ConfigError for a run without constraints."""
 
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         self.args = args
@@ -167,7 +169,8 @@ log = logging.getLogger(__name__)
 
 
 def load_translator(args: argparse.Namespace) -> "LineTranslator":
-    """Load the runs that the options name, as a translator of lines. Also called in worker processes."""
+    """Load the runs that the options name, as a translator of lines. Also called in worker processes. Errors
+    as from `Run.of` and `LineTranslator`."""
     from nmt.runs.run import Run
 
     run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
@@ -327,8 +330,8 @@ class InputWarnings:
                 self.warned.add("parts")
             elif words > 10 * longest_seen:
                 log.warning(
-                    "%s: %s words, but the longest sentence of the training had %d; expect a poor "
-                    "translation, or split the line",
+                    "%s: %s words, but sentences in training had at most %d; expect a poor translation, or "
+                    "split the line",
                     limit.location(index), f"{words:,}", longest_seen,
                 )  # fmt: skip
 
@@ -511,7 +514,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
-    """Load the runs, translate the input and write the translations."""
+    """Load the runs, translate the input and write the translations. `total`: number of lines, 0 for a
+    stream."""
     set_up = job.set_up_torch(args.runs[0])
     from nmt.runs.run import SEARCHED
 

@@ -62,7 +62,7 @@ def make_parents(path: str | Path) -> list[Path]:
 
 
 def remove_empty_folders(folders: Iterable[Path]) -> None:
-    """Remove these folders, the innermost first, if they are empty."""
+    """Remove folders, given the innermost first, up to the first that is not empty."""
     with suppress(OSError):
         for folder in folders:
             folder.rmdir()
@@ -72,8 +72,8 @@ CACHE_VARIABLE = "NMT_CACHE"
 
 
 def cache_folder(folder: str | Path = "") -> Path:
-    """Choose the folder for files that can be created again: `folder`, or if it is empty $NMT_CACHE, nmt-smt
-    in $XDG_CACHE_HOME, or ~/.cache/nmt-smt, the first that is set. Creates nothing."""
+    """Choose the folder for files that can be created again: the first of `folder`, $NMT_CACHE, nmt-smt in
+    $XDG_CACHE_HOME (if that is absolute) and ~/.cache/nmt-smt that is not empty. Creates nothing."""
     if folder := folder or os.environ.get(CACHE_VARIABLE, ""):
         return Path(folder)
     home = os.environ.get("XDG_CACHE_HOME", "")
@@ -110,9 +110,10 @@ def name_of(path: str | Path) -> str:
 
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a plain or gzip file, or stdin, as a buffered byte stream.
+    """Open a file as a buffered byte stream, unpacked if it is gzip; `-` is stdin, which is not unpacked.
 
-    DataError if it cannot be opened, or turns out to be a broken gzip file.
+    DataError if it cannot be opened, or turns out to be a broken gzip file. OSError from the stream itself if
+    the disk fails later.
     """
     if str(path) == "-":
         yield sys.stdin.buffer
@@ -152,8 +153,8 @@ def read_byte_lines(path: str | Path) -> Iterator[bytes]:
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
-    """Yield the lines of a file in blocks of whole lines, about BUFFER bytes each. Errors as from
-    `read_byte_lines`."""
+    """Yield a file in blocks of whole lines, about BUFFER bytes each, unchanged; the last block may lack its
+    `\\n`. Errors as from `read_byte_lines`."""
     parts: list[bytes] = []  # of a line that goes on
     with open_bytes(path) as stream:
         try:
@@ -172,9 +173,11 @@ def read_blocks(path: str | Path) -> Iterator[bytes]:
 
 
 def read_lines(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a text file, without their `\\n`.
+    """Yield the lines of a text file, without their `\\n`. A byte order mark and a carriage return at the end
+    of a line are removed with a warning.
 
-    DataError, with the line number, for bytes that are not UTF-8 and for a NUL character.
+    DataError for a file that cannot be read, and with the line number for bytes that are not UTF-8 and for a
+    NUL character.
     """
     if str(path) == "-" or not os.path.isfile(path):  # a stream: a line is passed on as soon as it arrives
         yield from decode_lines(enumerate(read_byte_lines(path), 1), path)
@@ -258,8 +261,9 @@ def decode(raw: bytes, path: str | Path, number: int) -> str:
 
 
 def preview(path: str | Path) -> Iterator[str]:
-    """Yield the lines of a regular file, to check it before it is read by `read_lines`; logs no warnings.
-    Yields nothing for a stream, which can be read only once. DataError as from `read_lines`."""
+    """Yield the lines of a regular file, to check it before it is read by `read_lines`. Logs no warnings, and
+    keeps byte order marks and carriage returns. Yields nothing for a stream, which can be read only once.
+    DataError as from `read_lines`."""
     if str(path) == "-" or not Path(path).is_file():
         return iter(())
     return map(decode, read_byte_lines(path), itertools.repeat(path), itertools.count(1))
@@ -274,8 +278,8 @@ def status(path: str | Path) -> os.stat_result:
 
 
 def count_lines(path: str | Path) -> int:
-    """Number of lines of a regular file, 0 for a stream. DataError for a file that is not text, so that a bad
-    line is reported before hours of work."""
+    """Number of lines of a regular file, 0 for a stream. DataError for a file that is missing or not text, so
+    that a bad line is reported before hours of work."""
     existing([path])
     return sum(1 for _ in preview(path))
 
@@ -301,7 +305,7 @@ def number_of_lines(*paths: str | Path) -> int:
 def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
     """Yield tuples of parallel lines, one line of each file.
 
-    DataError for files of unequal length, which names the shortest and gives both numbers of lines.
+    DataError as from `read_lines`, and at the end of the shortest file if their lengths differ.
     """
     streams = [read_lines(path) for path in paths]
     number = 0
@@ -320,9 +324,10 @@ def parallel(*paths: str | Path) -> Iterator[tuple[str, ...]]:
 
 
 def check_parallel(*paths: str | Path) -> int:
-    """Read files once: DataError for bad text or unequal numbers of lines. Returns the number of lines.
+    """Read files once: DataError for a missing file, bad text or unequal numbers of lines. Returns the number
+    of lines.
 
-    If one of them is a pipe, reads nothing and returns 0.
+    If one of them is a pipe or stdin, reads nothing and returns 0.
     """
     existing(paths)
     if not all(Path(path).is_file() for path in paths):
@@ -351,8 +356,8 @@ def split_words(line: str) -> list[str]:
 
 
 class Output:
-    """An open output for bytes or text. UserError if writing fails, for example on a full disk;
-    BrokenPipeError if the reader of a pipe has gone."""
+    """An open output for bytes or text, which is written as UTF-8. UserError if writing fails, for example on
+    a full disk; BrokenPipeError if the reader of a pipe has gone."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         self.stream = stream
@@ -388,7 +393,8 @@ def cannot_write(name: str | Path, error: OSError) -> UserError:
 
 class Writing:
     """`with Writing(path) as out:` writes to a file beside `path` and renames it at the end. Missing folders
-    above it are created. After an error nothing is left behind.
+    above it are created. After an error nothing is left behind. `out` is an `Output`. UserError if the file
+    cannot be created, written or renamed.
 
     `-` is stdout. A device or a pipe is written directly. A name that ends in .gz is compressed.
     """
@@ -407,15 +413,15 @@ class Writing:
         )
 
     def __enter__(self) -> Output:
-        self.made: list[Path] = []
+        self.new_folders: list[Path] = []
         try:
             if self.path == "-":
                 self.file: BinaryIO = sys.stdout.buffer
             else:
-                self.made = [] if self.direct else make_parents(self.target)
+                self.new_folders = [] if self.direct else make_parents(self.target)
                 self.file = open(self.path if self.direct else self.unfinished, "wb", buffering=BUFFER)
         except OSError as error:
-            remove_empty_folders(self.made)
+            remove_empty_folders(self.new_folders)
             raise cannot_write(self.name, error) from error
         self.top: BinaryIO = self.file
         if self.path.endswith(".gz"):
@@ -448,7 +454,7 @@ class Writing:
                     self.file.close()  # on a full disk the first close fails, the second only frees it
             if not self.direct:
                 Path(self.unfinished).unlink(missing_ok=True)
-            remove_empty_folders(self.made)
+            remove_empty_folders(self.new_folders)
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
@@ -481,12 +487,12 @@ NOT_REGULAR = "not a regular file (a pipe or a device?)"
 def open_regular(path: str | Path, most: int | None = None) -> BufferedReader:
     """Open a regular file for reading; never blocks on a pipe. OSError for other kinds of files, and for more
     than `most` bytes (None: any size)."""
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
-        check_regular_status(os.fstat(number), most)
-        return open(number, "rb")
+        check_regular_status(os.fstat(descriptor), most)
+        return open(descriptor, "rb")
     except OSError as error:
-        os.close(number)
+        os.close(descriptor)
         error.filename = str(path)
         raise
 
@@ -502,7 +508,7 @@ def check_regular_status(status: os.stat_result, most: int | None) -> None:
 
 
 def read_small(path: str | Path) -> bytes:
-    """Read a small file. OSError as from `open_regular`."""
+    """Read a file of at most SMALL_FILE bytes. OSError as from `open_regular`."""
     with open_regular(path, SMALL_FILE) as stream:
         return stream.read(SMALL_FILE)
 

@@ -29,8 +29,9 @@ FILE = ".lock"
 
 @contextmanager
 def locked(folder: str | Path, command: str, wait: bool = False, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a folder for a command. The folder is created if missing, and removed again if it
-    stays empty. UserError that names the holder if another process has the lock.
+    """Hold the lock of a folder for a command, named in the messages of others. The folder is created if
+    missing, and removed again if it stays empty. UserError that names the holder if the lock is already held,
+    and if the folder cannot be written.
 
     `wait`: wait for the other process, for folders that are locked only briefly. `patience`: seconds to wait
     before the error, for a holder that may be about to end.

@@ -46,13 +46,14 @@ def digest(path: str | Path) -> str:
 
 
 def entry(path: Path) -> ManifestEntry:
-    """Size and checksum of a file as it is now."""
+    """Size and checksum of a file as it is now. DataError if it cannot be read."""
     checksum = digest(path)
     return ManifestEntry(path.stat().st_size, checksum)
 
 
 def read(folder: str | Path) -> Entries | None:
-    """The manifest of a folder; None if it has none. DataError if it is damaged."""
+    """The manifest of a folder; None if it has none. DataError if it is damaged, unreadable or of another
+    format."""
     path = Path(folder) / FILE
     try:
         content = json.loads(files.read_small(path).decode("utf-8"))
@@ -74,7 +75,7 @@ def read(folder: str | Path) -> Entries | None:
 
 
 def load(folder: str | Path) -> Entries:
-    """The manifest of a folder that must have one. DataError if it is missing or damaged."""
+    """The manifest of a folder that must have one. DataError if it is missing, or as from `read`."""
     entries = read(folder)
     if entries is None:
         raise DataError(f"{Path(folder) / FILE}: missing; was the folder copied whole?")
@@ -82,19 +83,21 @@ def load(folder: str | Path) -> Entries:
 
 
 def write(folder: str | Path, names: Iterable[str]) -> None:
-    """Write a manifest of these files of a folder, with their present sizes and checksums."""
+    """Write a manifest of these files of a folder, with their present sizes and checksums. DataError if one
+    cannot be read, UserError if the manifest cannot be written."""
     save(folder, {name: [entry(Path(folder) / name)] for name in names})
 
 
 def save(folder: str | Path, entries: Entries) -> None:
-    """Write the manifest of a folder."""
+    """Write the manifest of a folder. UserError if that fails."""
     content = {name: [asdict(entry) for entry in parts] for name, parts in sorted(entries.items())}
     files.write_text(Path(folder) / FILE, [json.dumps({"format": FORMAT, "files": content}, indent=1)])
 
 
 def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] = ()) -> None:
-    """Move finished files into a folder and its manifest, in this order; then remove the files named in
-    `drop` from both. `parts`: final name -> present path, on the same disk. UserError if that fails.
+    """Move finished files into a folder, in the order of `parts`, and enter them in its manifest; then remove
+    the files named in `drop` from both. `parts`: final name -> present path, on the same disk. UserError if
+    that fails.
 
     At every moment the manifest has a checksum for each file of the folder: until all are renamed it lists
     the old versions too.
@@ -125,8 +128,8 @@ def sync(path: Path) -> None:
 
 
 def verify(folder: str | Path, names: Iterable[str]) -> None:
-    """Check these files against the manifest. DataError for the first that differs, or for a missing
-    manifest."""
+    """Check these files against the manifest. DataError for the first that differs, is missing or is not
+    listed, or if there is no manifest."""
     entries = load(folder)
     for name in names:
         with open_verified(folder, name, entries):
@@ -178,8 +181,8 @@ def stamp(path: str | Path) -> Stamp:
 
 
 def unchanged(path: str | Path, recorded: Mapping[str, object]) -> bool:
-    """Whether an input still has the content that its stamp records. It is read only if its modification time
-    differs from the recorded one. DataError if it is missing."""
+    """Whether an input still has the content that its stamp records. It is read only if its size is the
+    recorded one and its modification time is not. DataError if it cannot be read."""
     status = files.status(path)
     if status.st_size != recorded.get("size"):
         return False

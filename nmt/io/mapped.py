@@ -60,9 +60,9 @@ def write(
     numbers: Mapping[str, int],
     sources: Sequence[str] = (),
 ) -> None:
-    """Write arrays and numbers, by name, to an existing folder. `kind`: what they are; `sources`: the files
-    that they were made from. The manifest is written last: with it the folder is complete. UserError if that
-    fails."""
+    """Write arrays and numbers, by name, to an existing folder. `kind`: what they are, such as the name of a
+    class; `sources`: the files that they were made from. The manifest is written last: with it the folder is
+    complete. UserError if that fails."""
     contents = {"format": FORMAT, "kind": kind, "numbers": dict(numbers), "sources": list(sources)}
     try:
         for name, array in arrays.items():
@@ -92,10 +92,11 @@ def save_array(path: str | Path, array: "NDArray[np.generic]") -> None:
 
 
 def load(folder: str | Path, stamp: Path | None = None, verify: bool = False) -> MappedFolder:
-    """Open a folder of arrays by mapping them into memory. DataError if it is damaged, or of another format.
+    """Open a folder of arrays by mapping them into memory. DataError if it is missing, damaged, or of another
+    format.
 
-    `stamp`: file that says that the folder has been verified. Without such a file, or with `verify`, all
-    checksums are verified first.
+    `stamp`: file that says in which state the folder has been verified. Without it, in another state, or with
+    `verify`, all checksums are verified first. Writes no stamp.
     """
     folder = Path(folder)
     entries = manifest.load(folder)
@@ -159,8 +160,8 @@ def map_array(path: Path) -> "NDArray[np.generic]":
 
 
 def state(folder: Path, names: Sequence[str]) -> dict[str, object]:
-    """Sizes, modification times (ns) and inodes of these files and the manifest; they differ after a
-    change."""
+    """The path of a folder with the sizes, modification times (ns) and inodes of these files and of its
+    manifest, as JSON can store them. They differ after a change."""
     rows = {}
     for name in (manifest.FILE, *names):
         status = (folder / name).stat()
@@ -275,7 +276,8 @@ class ArrayStorage:
         self.folder = folder
 
     def empty(self, shape: "int | tuple[int, ...]", kind: "type[NumberT]") -> "NDArray[NumberT]":
-        """Make an array whose values are arbitrary. OSError if the disk is full."""
+        """Make an array of this shape and type (`kind`), whose values are arbitrary. OSError if the disk is
+        full."""
         import numpy as np
 
         size = int(np.prod(shape)) * np.dtype(kind).itemsize
@@ -306,15 +308,16 @@ MEMORY = ArrayStorage()
 
 
 class GrowingArray(Generic[NumberT]):
-    """An array to whose end values are added."""
+    """A one-dimensional array to whose end values are added."""
 
     def __init__(self, storage: ArrayStorage, kind: type[NumberT]) -> None:
+        """`kind`: the type of the values, such as np.int64."""
         self.storage, self.kind, self.size = storage, kind, 0
         self.array = storage.empty(0, kind)
 
     @property
     def values(self) -> "NDArray[NumberT]":
-        """All values so far."""
+        """All values so far, as a view; values added later are not in it."""
         return self.array[: self.size]
 
     def add(self, values: "NDArray[NumberT]") -> None:

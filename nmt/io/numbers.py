@@ -53,7 +53,7 @@ def real(text: str) -> float:
 
 def plain(text: str) -> bool:
     """Whether float() may parse the words of a line: for ASCII without `_` and unusual spaces it accepts what
-    `real` accepts, plus nan and inf."""
+    `real` accepts, plus nan, inf, and numbers that are too long for `real`."""
     if not text.isascii():
         return False
     for character in ACCEPTED:  # noqa: SIM110  (twice as fast as all() or isprintable())
@@ -63,8 +63,8 @@ def plain(text: str) -> bool:
 
 
 def reals(words: Iterable[str]) -> list[float]:
-    """Parse many finite numbers, with the same result as `real` for each, but faster. ValueError for the
-    first that is not one."""
+    """Parse many finite numbers: as `real`, but faster, and numbers and exponents may be longer. ValueError
+    for the first that is not a finite number."""
     words = list(words)
     joined = "".join(words)
     if plain(joined) and " " not in joined:

@@ -84,8 +84,8 @@ class Progress:
             self.bar.close()
 
     def reach(self, done: int, total: int) -> None:
-        """Advance to `done` of `total` units. Units of the first call were done earlier and do not count
-        for the rate."""
+        """Advance to `done` of `total` units. If `Progress` was not given a total, the clock starts with the
+        first call, whose units were done earlier and do not count for the rate."""
         if not self.begun:
             self.start_clock(done, total)
         if total != self.total:  # known only now
@@ -106,7 +106,7 @@ class Progress:
         self.add(count)
 
     def over(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield the items, counting each one when the next is requested."""
+        """Yield the items, counting each as a unit when the next is requested."""
         for item in items:
             yield item
             self.add(1)
@@ -140,11 +140,12 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Units per second since this start."""
+        """Units per second since this start, without those finished earlier."""
         return (self.done - self.skipped) / max(1e-9, time.monotonic() - self.start)
 
     def line(self) -> str:
-        """Format the line for the log: share or count, rate and time left."""
+        """Format the line for the log: with `left` the share and the time left, else the count, the rate and,
+        if the total is known, the time left."""
         title = f"{self.title}: " if self.title else ""
         total, rate = self.known_total(), self.rate
         if self.left:

@@ -46,7 +46,7 @@ delayed = DelayedSignals()
 
 def listen(first: Callable[[int], object]) -> None:
     """Call `first` with the number of the first SIGTERM or SIGINT; a second one ends the process at once.
-    Signals that this process was started to ignore (by nohup, say) stay ignored."""
+    Signals that this process was started to ignore (by nohup, say) stay ignored. Only in the main thread."""
     came: list[float] = []
 
     def handle(number: int, frame: object) -> None:
@@ -66,8 +66,9 @@ def listen(first: Callable[[int], object]) -> None:
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Context in which a signal ends the process at once: for calls of compiled code that take minutes, since
-    a Python handler would run only after the call. No file may be half-written in the block."""
+    """Context in which a signal that `listen` handles ends the process at once: for calls of compiled code
+    that take minutes, since a Python handler would run only after the call. No file may be half-written in
+    the block. Has no effect outside the main thread."""
     handlers = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -39,8 +39,8 @@ def check_attention(run: Run) -> SavedRun:
 def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None) -> list[Links]:
     """Align the words of each (source, target) by attention. A target word is linked to the source word that
     gets the most attention when it is predicted; a word of several units is linked once for each. In an
-    ensemble the first model aligns. `limit`: maximum length of lines. ConfigError for a run without
-    attention, DataError for a pair that is too long."""
+    ensemble the first model aligns. `limit`: maximum length of lines, by default that of the run. ConfigError
+    for a run without attention, DataError for a pair that is too long."""
     member = check_attention(run)
     limit = limit or run.source_lengths.limit()
     for side, lengths in enumerate((run.source_lengths, run.target_lengths)):
@@ -110,9 +110,9 @@ def load_aligned_once(directory: Path, which: str, device: str) -> SavedAligned:
 def aligned_word_scores(
     run: SavedAligned, rows: Sequence[tuple[str, ...]], name: str, first: int = 0
 ) -> list[list[float]]:
-    """Natural log p of each target word and of the end symbol, for each (source, target, alignment) of lines,
-    from left to right even if the model reads from right to left. DataError, with `name` and line number, for
-    an alignment that does not fit; `first`: number of lines before these."""
+    """Natural log p of each target word and of the end symbol, for each row (source, target, alignment),
+    three lines; from left to right even if the model reads from right to left. DataError, with `name` and
+    line number, for an alignment that is malformed or does not fit; `first`: number of lines before these."""
     pairs = []
     for number, (source_line, target_line, points) in enumerate(rows, first + 1):
         source, target = run.source.units(source_line), run.target.units(target_line)

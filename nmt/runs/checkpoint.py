@@ -106,8 +106,9 @@ def load_weights(model: HasWeights, path: Path) -> None:
 
 
 def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
-    """Average the weights of several checkpoints, in float64; the result is in float32. CheckpointError if
-    they belong to different models."""
+    """Average the weights of several checkpoints, in float64; the result is in float32. Tensors of other
+    types, such as the tree of an output layer, must be equal. CheckpointError if they are not, if the
+    checkpoints belong to different models, or as from `load_tensors`."""
     total: dict[str, Tensor] = {}
     for path in paths:
         weights = load_tensors(path)
@@ -140,7 +141,8 @@ log = logging.getLogger(__name__)
 
 def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, last: int = 1) -> list[int]:
     """Average checkpoints of a run, and write the mean as a new run directory. `steps_given`: their updates;
-    None for the `last` newest ones. Returns the updates, oldest first. CheckpointError if one is missing."""
+    None for the `last` newest ones. Returns the updates, oldest first. CheckpointError as from
+    `choose_checkpoints` and `average_weights`, UserError if the directory cannot be written."""
     steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, steps_given, last))
     save_average(run, output, steps[-1], mean)
     return steps
@@ -149,8 +151,8 @@ def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, la
 def average_checkpoints(
     run: Path, requested: Sequence[int] | None, last: int
 ) -> tuple[list[int], dict[str, Tensor]]:
-    """Choose the checkpoints to average, as `choose_checkpoints` does; returns their updates, oldest first,
-    and the mean of their weights."""
+    """Choose checkpoints, as `choose_checkpoints` does, and average their weights; returns their updates,
+    oldest first, and the mean. CheckpointError as from `choose_checkpoints` and `average_weights`."""
     steps = choose_checkpoints(run, requested, last)
     return steps, average_weights([run_directory.weights_path(run, step) for step in steps])
 
@@ -169,8 +171,8 @@ def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) ->
 
 def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
     """Choose the checkpoints to average. `steps`: their updates; None or empty for the `last` newest ones,
-    with a warning if there are fewer. Returns the updates, oldest first. CheckpointError if one is
-    missing."""
+    with a warning if there are fewer. Returns the updates, oldest first. CheckpointError if one is missing,
+    or the run has none."""
     saved = run_directory.steps(run)
     missing = sorted(set(steps or []) - set(saved))
     if missing or not saved:
@@ -319,7 +321,8 @@ class SavedConfig:
 
 
 def read_config(directory: Path) -> SavedConfig:
-    """The sections of a run's config.yaml that its model needs. CheckpointError when it is damaged."""
+    """Read the sections of a run's config.yaml that its model needs. CheckpointError if it is missing or
+    damaged, or names an unknown type of model."""
     sections, path = read_yaml(directory), directory / CONFIG
     section = "lm" if sections.get("lm") else "model"
     data = data_settings(sections, path)
@@ -352,8 +355,9 @@ def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunF
 
 
 def load(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedRun:
-    """Load a translator. `which`: best, last or a number of updates; `device`: cpu, cuda:N or auto.
-    CheckpointError says in one line what is wrong with the directory."""
+    """Load a translator. `which`: best, last or a number of updates; `device`: cpu, cuda:N or auto, which is
+    not checked: see `nmt.compute.device.set_up_device`. CheckpointError says in one line what is wrong with
+    the directory."""
     return read_consistent(load_once, Path(directory), which, device)
 
 
@@ -367,7 +371,8 @@ def read_consistent(
     read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str
 ) -> Config:
     """Load a run with `read(directory, which, device)`, safely even while a training process is writing to
-    it. Errors are those of `read`."""
+    it. Errors are those of `read`. May set the number of torch's threads: see
+    `nmt.compute.device.settle_threads`."""
     devices.settle_threads()
     run = run_directory.resolve(directory)
     return run_directory.read_consistent(run, lambda: read(run, which, device))
@@ -393,7 +398,7 @@ def load_pair(
     directory: Path, which: str, device: str, config: SavedConfig, build: Callable[[Vocab, Vocab], Trained]
 ) -> SavedPair[Trained]:
     """Load a run of two languages: its texts, and the model that `build` creates from source and target
-    vocabulary, with the saved weights. `which`: best, last or a number of updates; `config`: that of the run.
+    vocabulary, with the saved weights. `which`, `device`: as in `load`; `config`: that of the run.
     CheckpointError if a file is missing or damaged."""
     source, source_words = load_side(directory, "source", config.data)
     target, target_words = load_side(directory, "target", config.data)
@@ -458,8 +463,8 @@ def checked_config(directory: Path) -> SavedConfig:
 
 
 def set_up_torch(directory: str | Path, device: str) -> None:
-    """Set the matrix back end that a run has recorded for this processor. ConfigError for a device that is
-    unknown or missing."""
+    """Check the device, and set torch's matrix back end in this process: the one that a run has recorded for
+    this processor. Does nothing without a run. ConfigError for a device that is unknown or missing."""
     run = resolve(directory)
     if exists(run):
         devices.set_up_device(device, None, "auto", back_ends_file(run))

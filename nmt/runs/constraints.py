@@ -26,9 +26,10 @@ UNMET = "no translation contains all required phrases and no forbidden one"
 
 
 class Unmet(DataError):
-    """A constraint cannot be met, and the setting `unmet` is `error`."""
+    """A constraint cannot be met, and the setting `unmet` is `error`; or a line has too many."""
 
     def __init__(self, problem: str, remedy: str) -> None:
+        """`problem`: which constraint of which line; `remedy`: what the user can do, an imperative."""
         super().__init__(f"{problem}; {remedy}, or set unmet to warn (--unmet warn)")
         self.problem, self.remedy = problem, remedy
 
@@ -62,8 +63,8 @@ class LineConstraints:
 
 
 class ConstraintMaker:
-    """Creates the constraints of lines. ConfigError for a setting out of range, DataError for a term without
-    words, Unmet for a term that cannot be required."""
+    """Creates the constraints of lines. ConfigError for a setting out of range, DataError for terms that
+    `nmt.text.glossary` refuses, Unmet for a term that cannot be required if `unmet` is `error`."""
 
     def __init__(
         self, member: SavedRun, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
@@ -90,8 +91,8 @@ class ConstraintMaker:
         self, line: str, location: str, required: Phrases = (), avoided: Phrases = (), most: int | None = None
     ) -> LineConstraints:
         """Make the constraints of a line. `location`: how messages name it; `required`, `avoided`: phrases
-        for this line alone; `most`: maximum number of units that may be required. Unmet if they require more,
-        or if one of them cannot be met and `unmet` is `error`; otherwise a warning."""
+        for this line alone; `most`: maximum number of units that may be required. Unmet if more are required.
+        For a phrase that cannot be required, Unmet if `unmet` is `error`, otherwise a warning."""
         check_lines(avoided, "phrases")
         wanted = self.required(required, location)
         words = self.source_words(self.member.source.tagged(line)[1])
@@ -113,8 +114,8 @@ class ConstraintMaker:
         return LineConstraints(tuple(constraints), location, self.strict)
 
     def required(self, phrases: Phrases, location: str) -> list[list[int]]:
-        """Ids of the units of each required phrase; empty for a phrase that is left out. Unmet for one that
-        cannot be required, if `unmet` is `error`."""
+        """Ids of the units of each required phrase; blank phrases are skipped. For a phrase that cannot be
+        required, Unmet if `unmet` is `error`, otherwise a warning and an empty list."""
         check_lines(phrases, "phrases")
         return [self.ids(self.units(phrase), phrase, location) for phrase in phrases if phrase.strip()]
 
@@ -190,7 +191,8 @@ class ConstraintMaker:
 
 
 def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
-    """Yield (name in messages, term, translation) of each term in a file or a dictionary."""
+    """Yield (name in messages, term, translation) of each term in a file, given by its path, or in a
+    dictionary. DataError as from `glossary.read_rows`."""
     if isinstance(terms, str):
         return glossary.read_rows(terms)
     return ((f"terms, {shown(term)}", term, translation) for term, translation in terms.items())
@@ -198,7 +200,7 @@ def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
 
 def complain(problem: str, remedy: str, strict: bool, dropped: str = "this constraint") -> None:
     """Raise Unmet if constraints must be met (`strict`), else warn that the line is translated without
-    `dropped`."""
+    `dropped`. `problem`, `remedy`: see `Unmet`."""
     if strict:
         raise Unmet(problem, remedy)
     log.warning("%s; the line is translated without %s", problem, dropped)

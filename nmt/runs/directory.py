@@ -70,8 +70,9 @@ def result_files(directory: Path, step: int) -> list[Path]:
 
 
 def model_files(path: Path) -> list[Path]:
-    """Paths of the files of a model: the path itself if it is a file; of a folder, the files in its manifest,
-    or without a manifest all files but locks and records of back ends."""
+    """Paths of the files of a model: the path itself if it is a file; of a folder, its manifest and the files
+    listed there, or without a manifest all files but locks and records of back ends. DataError for a damaged
+    manifest."""
     if path.is_file():
         return [path]
     listed = manifest.read(path)
@@ -104,15 +105,16 @@ def is_trained(path: str | Path) -> bool:
 
 
 def resolve(path: str | Path) -> Path:
-    """Replace the folder of nmt-init, which holds a configuration, by the run in it. Other paths are returned
-    unchanged."""
+    """Replace the folder of nmt-init, which holds a configuration, by the run in it, if there is exactly one.
+    Other paths are returned unchanged."""
     path = Path(path)
     runs = runs_beside_config(path)
     return runs[0] if len(runs) == 1 else path
 
 
 def runs_beside_config(folder: Path) -> list[Path]:
-    """The runs in a folder that has a configuration and is not a run itself."""
+    """The runs in a folder that has a configuration and is not a run itself, sorted by name; an empty list
+    for any other path."""
     if not os.path.isfile(folder / CONFIG) or exists(folder):
         return []
     return sorted(path for path in folder.iterdir() if exists(path))
@@ -152,8 +154,8 @@ def check_version(directory: Path) -> None:
 
 
 def read_consistent(directory: Path, read: Callable[[], Result]) -> Result:
-    """Call `read` to read a run, and return its result. If it fails because training has just saved, which
-    may remove the files being read, try again."""
+    """Call `read` to read a run, and return its result. If it fails with a UserError because training has
+    just saved, which may remove the files being read, try again; otherwise raise the error."""
     while True:
         state = save_state(directory)
         try:
@@ -164,7 +166,7 @@ def read_consistent(directory: Path, read: Callable[[], Result]) -> Result:
 
 
 def save_state(directory: Path) -> bytes:
-    """The content of the manifest, which changes whenever the run is saved."""
+    """The content of the manifest, which changes whenever the run is saved; empty if it cannot be read."""
     try:
         return files.read_small(directory / manifest.FILE)
     except OSError:
@@ -211,7 +213,7 @@ def back_ends_file(run: str | Path) -> Path | None:
 
 def find_step(directory: Path, which: str) -> int:
     """Convert `which` (best, last or a number of updates) to the number of updates whose weights to load.
-    CheckpointError if there are none."""
+    CheckpointError if the run does not have these weights, or its index is damaged."""
     try:
         step = numbers.count(which)
     except ValueError:
@@ -246,9 +248,9 @@ def indexed_step(directory: Path, which: str) -> int:
 
 @contextmanager
 def writing(directory: Path, drop: tuple[str, ...] = ()) -> Iterator[Path]:
-    """Yield a folder for new files of a run. At the end of the block they are moved to the run together, and
-    the files named in `drop` are removed; after an error nothing has changed. UserError if the disk is
-    full."""
+    """Yield a folder for new files of a run, whose directory is created if missing. At the end of the block
+    they are moved to the run together, and the files named in `drop` are removed; after an error in the block
+    nothing has changed. UserError if the disk is full."""
     new = directory / UNFINISHED
     try:
         try:
@@ -330,7 +332,8 @@ def check_folder(directory: Path, overwrite: bool) -> None:
 
 
 def is_begun(directory: Path) -> bool:
-    """Whether a folder holds only files of a run whose file `version` has not been written yet."""
+    """Whether a folder holds only files of a run whose file `version` has not been written yet. DataError for
+    a damaged manifest."""
     if not directory.is_dir():
         return False
     ours = {*(manifest.read(directory) or ()), manifest.FILE, locks.FILE}
@@ -339,7 +342,7 @@ def is_begun(directory: Path) -> bool:
 
 def remove_run(directory: Path) -> None:
     """Remove the files of a run; other files in the folder stay. CheckpointError, with nothing removed, if
-    the folder is not provably a run.
+    the folder is neither provably a run nor empty; UserError for a file that cannot be removed.
 
     The proof, `version` and `config.yaml`, is removed last, so that a removal that was killed can be
     repeated.
@@ -372,7 +375,8 @@ def prove_is_run(directory: Path) -> None:
 
 
 def clear_folder(folder: Path, names: "re.Pattern[str]") -> None:
-    """Remove the files of these names, then their folder if it is empty."""
+    """Remove the files whose names match, then their folder if it is empty. Does nothing if the folder is
+    missing or a link."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for path in folder.iterdir():

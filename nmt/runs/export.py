@@ -28,10 +28,11 @@ from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
 
 
 def export(run: Path, output: Path, which: str, quantization: str) -> str:
-    """Write a run as a new folder for CTranslate2, completely or not at all; returns the name of the model.
-    `run`: its directory; `which`: best, last or a number of updates; `quantization`: precision of the
-    matrices, see QUANTIZATIONS. ConfigError for a model that CTranslate2 cannot express, CheckpointError for
-    a directory that is not a run."""
+    """Write a run to the folder `output` for CTranslate2, completely or not at all; returns the name of the
+    model. `run`: its directory; `which`: best, last or a number of updates; `quantization`: precision of the
+    matrices, one of `nmt.runs.exported.QUANTIZATIONS`. ConfigError for a model that CTranslate2 cannot
+    compute, CheckpointError for a directory that is not a run or is damaged, UserError if the disk is
+    full."""
     saved = checkpoint.load(run, which)
     model = exportable_model(saved)
     with run_directory.writing(output) as new:
@@ -99,7 +100,7 @@ def text_settings(side: SideConfig) -> SideConfig:
 
 
 def transformer_spec(model: Transformer) -> specs.TransformerSpec:
-    """Copy the weights of a model into the layout of CTranslate2."""
+    """Copy the weights of a model, whose output layer is a softmax, into the layout of CTranslate2."""
     source, target, (shown, heads) = model.encoder, model.decoder, model.shown
     encoder = specs.TransformerEncoderSpec(len(source.blocks), source.heads, pre_norm=source.norm is not None)
     decoder = specs.TransformerDecoderSpec(

@@ -63,9 +63,9 @@ class ExportSettings:
 
     name: str  # of the model in results
     step: int
-    parameters: int
-    quantization: str  # of the matrices
-    max_length: int  # the longest sentence seen in training, in units
+    parameters: int  # their number
+    quantization: str  # of the matrices, one of QUANTIZATIONS
+    max_length: int  # maximum length of training sentences, in units
     source: SideConfig
     target: SideConfig
     tags: list[str]
@@ -128,9 +128,9 @@ def load_pair(directory: Path) -> ExportedPair:
 
 
 def load_translator(directory: Path, device: str, threads: int) -> "Translator":
-    """Load the model of an exported run into CTranslate2. `threads`: 0 for up to MOST_THREADS. ConfigError if
-    CTranslate2 is not installed or does not support the device, CheckpointError if it cannot read the
-    model."""
+    """Load the model of an exported run into CTranslate2. `device`: cpu, cuda, cuda:N or auto; `threads`: 0
+    for up to MOST_THREADS. ConfigError if CTranslate2 is not installed or does not support the device,
+    CheckpointError if it cannot read the model."""
     try:
         import ctranslate2
     except ModuleNotFoundError as error:
@@ -281,8 +281,8 @@ class Search:
             candidate.log_prob = math.fsum(values)
 
     def ranked(self, candidates: Sequence[Candidate]) -> list[FinishedHypothesis]:
-        """Rank candidates by their normalized scores; returns at most as many as the beam size, best
-        first."""
+        """Rank candidates by log p, normalized as the settings ask; returns at most as many as the beam size,
+        best first."""
         rank = length_normalizer(self.config.normalize)
         scores = [rank(candidate.log_prob, len(candidate.units) + 1) for candidate in candidates]
         order = sorted(range(len(candidates)), key=lambda index: -scores[index])[: self.config.beam_size]
@@ -342,10 +342,10 @@ def score(
 def sample(
     translator: "Translator", source: Sequence[str], words: Vocab, config: SamplingConfig, number: int
 ) -> list[FinishedHypothesis]:
-    """Draw translations of sentence `number` of the whole input, the same as nmt/search/sampling.py draws.
-    CTranslate2's own samples depend on earlier ones, so it only computes log p of the next unit, which is
-    then drawn here. `source`: units; `words`: the target vocabulary. DataError for a sentence that is too
-    long."""
+    """Draw translations of sentence `number` of the whole input, with the random numbers that
+    nmt/search/sampling.py uses for it. CTranslate2's own samples depend on earlier ones, so it only computes
+    log p of the next unit, which is then drawn here. `source`: units; `words`: the target vocabulary.
+    DataError for a sentence that is too long."""
     import numpy as np
 
     longest = max(1, math.ceil(config.max_length_factor * len(source)))

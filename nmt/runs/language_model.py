@@ -1,5 +1,5 @@
-"""Language models of any kind behind one interface that scores lines: a run directory, an ARPA file, a KenLM
-binary, or a mixture of these.
+"""Language models of any kind behind one interface that scores lines: a run directory, an ARPA file, a folder
+of nmt-ngram compile, a KenLM binary, or a mixture of these.
 
 >>> import nmt
 >>> lm = nmt.load_language_model("lm.arpa")
@@ -77,8 +77,8 @@ class LineScorer:
 
 
 class CountLineScorer(LineScorer):
-    """A count-based n-gram model from a file or folder; words are separated by blanks. DataError if it cannot
-    be read."""
+    """Scores lines with a count-based n-gram model from a file or folder; words are separated by blanks.
+    DataError if the model cannot be read."""
 
     def __init__(self, path: str) -> None:
         self.model, self.path = count_models.load_count_model(path), Path(path)
@@ -171,7 +171,8 @@ def fingerprint(path: str | Path, step: int | None) -> str:
 
 
 def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
-    """Write a mixture file, with paths relative to it; the file of its contexts must exist already."""
+    """Write a mixture file, with paths relative to it; the file of its contexts must exist already. UserError
+    if that fails."""
     folder = os.path.dirname(os.path.abspath(path))
 
     def relative_path(part: str) -> str:
@@ -353,8 +354,8 @@ class LineParts:
 
 
 def join_scores(scored: Sequence[LineScores]) -> tuple[Floats, list[bool]]:
-    """Combine the scores of a line by all models: log p of each unit and of the end, (units + 1, M), -inf
-    where only other models know the word; and whether any model knows each unit."""
+    """Combine the scores of a line by all M models: natural log p of each unit and of the end, (units + 1,
+    M), -inf where only other models know the word; and whether any model knows each unit."""
     in_vocabulary = np.array([[*line.in_vocabulary, True] for line in scored]).T  # (units + 1, M)
     some: NDArray[np.bool_] = np.logical_or.reduce(in_vocabulary, axis=1)
     log_probs = np.array([line.log_probs for line in scored]).T
@@ -376,15 +377,16 @@ def load_language_model(
     backoff: str = "",
     tokenized: bool = False,
 ) -> LineScorer:
-    """Load a language model: a run directory, an ARPA file (.gz too), a KenLM binary, or a mixture of them
-    that nmt-interpolate has written.
+    """Load a language model: a run directory, an ARPA file (.gz too), a folder of nmt-ngram compile, a KenLM
+    binary, or a mixture of them that nmt-interpolate has written.
 
     `which`: the checkpoint of a run: best, last or a number of updates. `device`: of a network: cpu, cuda:N
     or auto. `normalized`: take a network's log Z as 0. `backoff`: an ARPA file that shares a network's p(UNK)
-    among the words it does not know. `tokenized`: lines will be tokenized like the model's training text.
+    among the words it does not know. `tokenized`: lines will be tokenized like the training text of a run.
 
-    ConfigError, DataError or CheckpointError, in one line, for what is not a language model. Torch computes
-    as it does in nmt-score: with the matrix back end of the run.
+    ConfigError, DataError or CheckpointError, in one line, for what is not a language model, and for
+    arguments that this kind of model does not take. For a run, this process's torch is set up as in
+    nmt-score: with the matrix back end of the run.
 
     >>> lm = load_language_model("runs/lm")
     >>> lm
@@ -404,7 +406,8 @@ def is_network(path: str | Path) -> bool:
 
 
 def needs_torch(path: str | Path) -> bool:
-    """Whether a language model is a network, or a mixture with a network. DataError for a damaged mixture."""
+    """Whether a language model is a network, or a mixture with a network, so that torch computes it.
+    DataError for a damaged mixture."""
     if is_network(path):
         return True
     return is_mixture(path) and any(needs_torch(model.path) for model in parse_mixture(path)[0].models)

@@ -28,7 +28,8 @@ class NeuralLineScorer(LineScorer):
     """Scores lines with the neural language model of a run directory."""
 
     def __init__(self, run: SavedLM, normalized: bool = False, backoff: str = "") -> None:
-        """`normalized`, `backoff`: as in `load_language_model`."""
+        """`normalized`, `backoff`: as in `load_language_model`. ConfigError for a model that cannot be scored
+        so, DataError for a damaged ARPA file."""
         self.run, self.name, self.vocab_size = run, run.name, len(run.words) - 2
         self.scorer = choose_scorer(run.model, normalized, run.directory)
         self.carried: Carried = None
@@ -109,8 +110,8 @@ def sample_lines(
     temperature: float = 1.0,
     boundaries: str | None = None,
 ) -> Iterator[str]:
-    """Yield `count` lines drawn from a language model, each cut off after `max_length` units; the same seed
-    gives the same lines. `temperature`: divides log p before normalization.
+    """Draw `count` lines from a language model, each cut off after `max_length` units; the same
+    seed gives the same lines. `temperature`: divides log p before normalization.
 
     `boundaries`: a mark to write between tokens, for models whose tokens consist of several units.
     ConfigError for other models, and for models that cannot be sampled."""

@@ -52,7 +52,7 @@ class BeamTranslation:
     words: list[str]
     log_prob: float  # natural logarithm, the end symbol included
     score: float  # the score by which hypotheses are ranked
-    # (source word, target word), from 0; empty for a model without attention
+    # (source word, target word), from 0; empty without attention, and for a line translated in parts
     alignment: list[tuple[int, int]] = field(default_factory=list)
 
 
@@ -84,10 +84,10 @@ GIANT_WORD = 4
 
 class LineLengths:
     """Measures lines of one side of one or several runs, in units. Of several runs, the one that splits a
-    line into the most units counts."""
+    word into the most units counts."""
 
     def __init__(self, pipelines: Sequence[TextPipeline], max_length: int) -> None:
-        """`max_length`: the longest sentence seen in training, in units."""
+        """`max_length`: maximum length of training sentences, in units."""
         self.pipelines, self.max_length = pipelines, max_length
         self.tokenized = pipelines[0].tokenized
 
@@ -176,7 +176,7 @@ class RunLoader(Protocol):
 TORCH, CTRANSLATE2 = LazyPart("nmt.runs.torch_run:TorchRun"), LazyPart("nmt.runs.exported:ExportedRun")
 
 
-def engine_of(directories: Sequence[str | Path]) -> RunLoader:
+def choose_engine(directories: Sequence[str | Path]) -> RunLoader:
     """Choose the engine that computes these runs; torch for a path without a run, since it reports what is
     wrong with it. ConfigError for several runs of which one is exported."""
     exported = [path for path in directories if run_directory.is_exported(path)]
@@ -200,23 +200,24 @@ class Run(ABC):
     def load(*directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0) -> "Run":
         """Load runs from their directories. `which`: best, last or a number of updates; `device`: cpu, cuda:N
         or auto; `threads`: of an exported run, 0 for up to four. CheckpointError says in one line what is
-        wrong with a directory.
+        wrong with a directory; ConfigError for a device that cannot be used, and for runs that cannot form an
+        ensemble.
 
-        Torch computes as it does in nmt-translate: with the matrix back end of the (first) run.
+        This process's torch is set up as in nmt-translate: with the matrix back end of the (first) run.
 
         >>> Run.load("runs/en-fr", which="last")
         <Run en-fr@500: rnn from en to fr, 136 and 142 units, 22,218 parameters>
         """
-        engine = engine_of(directories)
+        engine = choose_engine(directories)
         if directories:
             engine.set_up(directories[0], device)
         return engine.of(*directories, which=which, device=device, threads=threads)
 
     @staticmethod
     def of(*directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0) -> "Run":
-        """Load runs without setting up torch, for commands that have done so. Arguments and errors as in
-        `load`."""
-        return engine_of(directories).of(*directories, which=which, device=device, threads=threads)
+        """Load runs without setting up torch, for commands that have done so and checked the device.
+        Arguments and other errors as in `load`."""
+        return choose_engine(directories).of(*directories, which=which, device=device, threads=threads)
 
     # ---- what an engine computes ---------------------------------------------------------------------------
 
@@ -364,7 +365,8 @@ class Run(ABC):
 
     def sample(self, request: TranslationRequest, config: SamplingConfig) -> list[list[FinishedHypothesis]]:
         """Sample translations of each line from the model's distribution. The same seed and line number in
-        the whole input (`request.limit.first`) give the same translations."""
+        the whole input (`request.limit.first`) give the same translations. DataError for a line that is too
+        long, ConfigError for settings out of range."""
         config.check()
         self.refuse_long(request)
         results = []
@@ -411,8 +413,8 @@ class Run(ABC):
         constraints: "Constraints | None" = None,
         **settings: object,
     ) -> list[list[BeamTranslation]]:
-        """All finished hypotheses of each line, best first; settings and constraints as in `translate`.
-        DataError for a line that is too long.
+        """All finished hypotheses of each line, best first; settings, constraints and errors as in
+        `translate`, but DataError for a line that is too long.
 
         >>> run = Run.load("runs/en-fr")
         >>> [candidates] = run.n_best(["A boy does not follow the man."], beam_size=5)
@@ -438,9 +440,9 @@ class Run(ABC):
         limit: LineLimit | None = None,
         constraints: "ConstraintMaker | None" = None,
     ) -> list[BeamTranslation]:
-        """The best translation of each line. Lines that are longer than `limit` are translated in parts, and
-        have no alignment. `constraints`: makes those of each line, without phrases for single lines.
-        DataError if they cannot be met."""
+        """The best translation of each line. Lines that are longer than `limit` (by default that of the run)
+        are translated in parts, and have no alignment. `constraints`: makes those of each line, without
+        phrases for single lines. DataError if they cannot be met, ConfigError for settings out of range."""
         check_lines(lines)
         limit = limit or self.source_lengths.limit()
         cut = [self.source_lengths.parts(line, limit) for line in lines]
@@ -494,7 +496,8 @@ class Run(ABC):
         return split.join(self.text(translation) for translation in results)
 
     def split(self, lines: Sequence[str]) -> sentences.SplitText:
-        """Split raw lines into sentences, each with the tag of its line."""
+        """Split raw lines into sentences, each with the tag of its line, by the rules of the source
+        language."""
         first = self.members[0]
         return sentences.split_text(lines, *first.languages, first.source.tagged)
 

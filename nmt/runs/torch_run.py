@@ -28,8 +28,8 @@ from nmt.text.glossary import Lexicon, shortlist
 
 @dataclass
 class RunShortlist:
-    """Function from the source ids of a sentence to the ids of the target words that may translate it; these
-    always include UNK, BOS and EOS. `frequent`: number of most frequent words that are always included."""
+    """Function from the source ids of a sentence to the ids of the target units that may translate it; these
+    always include UNK, BOS and EOS. `frequent`: number of most frequent units that are always included."""
 
     member: SavedRun
     lexicon: Lexicon
@@ -74,7 +74,7 @@ class TorchRun(Run):
         self, members: Sequence[SavedRun], model: Steps | None = None, unknown: Lexicon | None = None
     ) -> None:
         """`model`: the model that the search uses; by default the model of the run, or an ensemble of all
-        runs. `unknown`: as for `replacing_unknown`."""
+        runs. `unknown`: as for `replacing_unknown`. ConfigError for different target vocabularies."""
         self.members, self.unknown = list(members), unknown
         first = self.members[0]
         for member in self.members[1:]:
@@ -117,8 +117,8 @@ class TorchRun(Run):
         return ids[0] if len(ids) == 1 else Reading(ids)
 
     def fitted(self, config: BeamConfig) -> BeamConfig:
-        """Set the number of live hypotheses to one that suits the size of the vocabulary, unless it is
-        set."""
+        """Settings with a number of live hypotheses that suits the size of the vocabulary, unless they have
+        one."""
         return config.fitted(len(self.members[0].target_words))
 
     def search_readings(

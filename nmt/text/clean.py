@@ -62,8 +62,8 @@ class CleanReport:
 
 
 def reason_against(source: str, target: str, config: CleanConfig) -> str:
-    """The reason to drop a pair of lines, one of REASONS, or empty if there is none. Duplicates are detected
-    by `clean`."""
+    """The reason to drop a pair of lines: the first of REASONS that applies, or empty if there is none.
+    Duplicates are detected by `clean`, not here."""
     length = LENGTHS[config.unit]
     lengths = length(source), length(target)
     if not min(lengths):

@@ -26,9 +26,9 @@ Words = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Term:
-    """The translation of a term."""
+    """The translation of a term, with the place where the user gave it."""
 
-    words: list[str]  # as the system writes them
+    words: list[str]  # split as the system writes words, or into units
     raw: str  # as the user wrote it
     location: str = field(default="", compare=False)  # file:line, for messages
 
@@ -82,7 +82,7 @@ def read(path: str, source: Callable[[str], list[Words]], target: Callable[[str]
     """Read a glossary file. `source` returns the forms that a term may have inside a sentence, as words;
     `target` splits a translation into words of the system.
 
-    DataError with file and line for an entry without a term or translation, and for a term with two
+    DataError with file and line for a malformed line, an entry without words on one side, and a term with two
     translations.
     """
     return from_rows(read_rows(path), source, target)
@@ -93,8 +93,8 @@ def from_rows(
     source: Callable[[str], list[Words]],
     target: Callable[[str], list[str]],
 ) -> Glossary:
-    """Build a glossary from rows (file:line, term, translation). DataError for terms that contradict each
-    other."""
+    """Build a glossary from rows (file:line, term, translation). `source`, `target`: as in `read`. DataError
+    for a term or translation without words, and for a term with two translations."""
     terms = dict[Words, Term]()
     for location, source_term, target_term in rows:
         term, variants = Term(target(target_term), target_term, location), source(source_term)
@@ -136,7 +136,7 @@ def sentence_starts(words: Sequence[str]) -> list[bool]:
 
 def tokenizations(term: str, split: Callable[[str], list[str]]) -> list[Words]:
     """The tokenizations of a term alone and inside a sentence; they can differ, because a tokenizer considers
-    neighboring words."""
+    neighboring words. `split`: the tokenizer."""
     splits = {tuple(split(term))}
     if not term.replace(" ", "").isalnum():
         inside = split(f"x {term} x")
@@ -160,8 +160,9 @@ class Lexicon:
 
     @staticmethod
     def load(path: str | Path, most: int = 50) -> "Lexicon":
-        """Read the `most` most probable translations of each word. DataError for a malformed line, and for a
-        file without entries."""
+        """Read the `most` most probable translations of each word from lines `target source p(target |
+        source)`, or `source target` with equal p. DataError for a malformed line, and for a file without
+        entries."""
         entries_by_word: dict[str, list[tuple[float, str]]] = {}
         for number, line in enumerate(files.read_lines(path), 1):
             parts = files.split_words(line)
@@ -193,12 +194,12 @@ class Lexicon:
         return self.translations.get(word, [word])[0]
 
     def candidates(self, words: Iterable[str]) -> set[str]:
-        """All translations of some words."""
+        """All translations of any of these words."""
         return {target for word in words for target in self.translations.get(word, [])}
 
 
 def shortlist(lexicon: Lexicon, source: Sequence[str], vocab: Vocab, frequent: int) -> set[int]:
-    """Ids of the words that may translate a sentence: those of the lexicon, and the `frequent` most frequent
-    words of the vocabulary."""
+    """Ids of the words that may translate a sentence: those of the lexicon, the `frequent` most frequent
+    words of the vocabulary, and the reserved symbols."""
     candidates = {vocab.ids[word] for word in lexicon.candidates(source) if word in vocab.ids}
     return candidates | set(range(min(len(vocab), frequent + 3)))  # the specials are the first three

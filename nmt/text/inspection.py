@@ -61,7 +61,7 @@ class Digests64:
         self.digests.append(int.from_bytes(digest64(line.encode("utf-8", "surrogatepass")), "little"))
 
     def values(self) -> Digests:
-        """The digests as an array, (n,)."""
+        """The digests as an array, (n,): a view, so none can be added while it is in use."""
         return np.frombuffer(self.digests, np.uint64) if self.digests else np.zeros(0, np.uint64)
 
     def repeated(self) -> RepeatedLines:
@@ -263,8 +263,9 @@ class PairReport:
 def inspect_pairs(
     source: str, target: str, advance: Callable[[int], None] = lambda count: None
 ) -> PairReport:
-    """Read both files once and inspect them. `advance` is called with the number of pairs read since its last
-    call. DataError for a file that cannot be read; bad bytes and unequal lengths only go into the report."""
+    """Read both files once and inspect them. `advance` is called with the number of lines read from each file
+    since its last call. DataError for a file that cannot be read; bad bytes and unequal lengths only go into
+    the report."""
     report = PairReport(SideReport(files.name_of(source)), SideReport(files.name_of(target)))
     config = CleanConfig()
     rows = zip_longest(inspected_lines(source, report.source), inspected_lines(target, report.target))
@@ -498,7 +499,7 @@ MOST_HELD_OUT, HELD_OUT_SHARE = 1000, 20  # pairs; at most one in this many
 
 def choose_held_out(report: PairReport) -> NDArray[np.int64]:
     """Choose pairs to hold out: a fixed pseudo-random sample of the pairs without problems, neither side of
-    which occurs again. Returns their indices. DataError if there are too few."""
+    which occurs again. Returns their indices, increasing: (n,). DataError if there are too few."""
     digests = (report.digests, report.source.digests, report.target.digests)
     free = np.frombuffer(report.sound, np.bool_).copy()
     for digest in digests:
@@ -517,9 +518,9 @@ def choose_held_out(report: PairReport) -> NDArray[np.int64]:
 def split_held_out(
     texts: Sequence[str], train: Sequence[Path], dev: Sequence[Path], rows: NDArray[np.int64]
 ) -> None:
-    """Write the pairs at the indices `rows`, in increasing order, to the development files `dev`, and all
+    """Write the pairs at the indices `rows`, which must increase, to the development files `dev`, and all
     others to the training files `train`, in the order of the text. `texts`, `train`, `dev`: source and
-    target."""
+    target. DataError as from `nmt.io.files.parallel`, UserError if a file cannot be written."""
     dev_rows = iter([*rows.tolist(), -1])
     due = next(dev_rows)
     with ExitStack() as stack:

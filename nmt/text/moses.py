@@ -42,7 +42,7 @@ def corpus() -> ModuleType:
 
 @cache
 def characters(category: str) -> str:
-    """The characters of a category of Perl's Unicode properties: IsAlpha, IsN, Han ..."""
+    """The characters with one of Perl's Unicode properties: IsAlpha, IsN, Han ..."""
     return "".join(corpus().Perluniprops().chars(category))
 
 
@@ -243,7 +243,7 @@ class MosesTokenizer:
         # Of `5' '6` only one apostrophe becomes a token: the rule needs the blank between them.
         if at and word[0] == "'" == words[at - 1][-1]:
             return None
-        following = self.kind(words[at + 1]) if at + 1 < len(words) else None
+        following = self.stand_in(words[at + 1]) if at + 1 < len(words) else None
         key = (word, at == 0, following)
         if (cached := self.in_context.get(key)) is not None:
             return cached
@@ -253,8 +253,8 @@ class MosesTokenizer:
         tokens = self.tokenize_line(line)[at > 0 :]
         return store(self.in_context, key, tokens[:-1] if following else tokens)
 
-    def kind(self, word: str) -> str:
-        """A stand-in for the next word that has the same effect on a period before it."""
+    def stand_in(self, word: str) -> str:
+        """A one-letter word that has the same effect as `word` on a period before it."""
         if word[0] in self.lower:
             return NEXT_LOWER
         return NEXT_DIGIT if word[0] in "0123456789" else NEXT_OTHER

@@ -76,31 +76,34 @@ class SideConfig:
 
 
 def needs_language(config: SideConfig) -> bool:
-    """Whether the rules of a language apply; SentencePiece reads raw text and needs none."""
+    """Whether the rules of a language apply; SentencePiece reads raw text and needs none. Errors as from
+    `subword_kind`."""
     return (config.normalize or config.tokenize) and not is_raw(config)
 
 
 def is_raw(config: SideConfig) -> bool:
-    """Whether the subword model of a side reads raw text."""
+    """Whether the subword model of a side reads raw text. With subword: auto, errors as from
+    `subword_kind`."""
     return reads_raw(subword_kind(config) if config.subword == AUTO else config.subword)
 
 
 def check_segment(config: SideConfig) -> None:
-    """ConfigError for a segmentation that this side does not support; the message begins with the key."""
+    """ConfigError for a segmentation that this side does not support; the message begins with the key. Also
+    errors as from `subword_kind`."""
     scripts.make_segmenter(config.segment, config.language, config.tokenize and not is_raw(config))
 
 
 def check_language(config: SideConfig, key: str = "language") -> None:
-    """ConfigError for an unknown language if its rules are needed. `key`: what the message calls the
-    setting."""
+    """ConfigError for an unknown language if its rules are needed; warns if Moses has none. `key`: what the
+    message calls the setting. Also errors as from `subword_kind`."""
     if needs_language(config):
         scripts.check_language_code(config.language, key)
 
 
 def subword_kind(config: SideConfig, merges: int = 0) -> str:
     """The kind of subwords of a side: a name in SUBWORDS, or `none`. `merges`: number of BPE merges to learn
-    here. DataError for a file of codes that cannot be read, ConfigError for a file of another kind than
-    `subword`."""
+    here. DataError for a file of codes that cannot be read; ConfigError for settings that contradict each
+    other or the file, and for bpe with neither merges nor codes."""
     stored = subwords.file_kind(config.codes) if config.codes else ""
     if config.subword == AUTO:
         if stored or config.characters:
@@ -169,8 +172,8 @@ class TextPipeline:
     @staticmethod
     def of(config: SideConfig, merges: int = 0) -> "TextPipeline":
         """Build a pipeline for new text with the subwords of `codes`; without codes they must still be
-        learned. `merges`: see `subword_kind`, which raises the same errors. ConfigError for an unknown
-        language."""
+        learned. `merges`: see `subword_kind`. ConfigError for an unknown language; other errors as from
+        `subword_kind`, `nmt.text.subwords.load` and `with_subwords`."""
         kind = subword_kind(config, merges)
         check_language(config)
         units = subwords.load(config.codes) if config.codes else None
@@ -180,7 +183,7 @@ class TextPipeline:
     def with_subwords(config: SideConfig, units: Subwords | None, raw: bool) -> "TextPipeline":
         """Build a pipeline with these subword `units`; None for whole words. `raw`: without tokenization.
 
-        ConfigError for a truecase model of raw text.
+        ConfigError for a truecase model of raw text, and for a segmentation that cannot be used.
         """
         if raw and config.case == "truecase":
             raise ConfigError(
@@ -257,7 +260,8 @@ class TextPipeline:
         return self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.split(text))
 
     def spell(self, unit: str) -> str:
-        """The text of a unit, with a blank wherever a word is known to begin or end."""
+        """The text of a unit, with a blank wherever a word is known to begin or end; without subwords the
+        unit is a word."""
         return self.subwords.spell(unit) if self.subwords else f"{unit} "
 
     def join(self, units: list[str]) -> list[str]:
@@ -271,7 +275,8 @@ class TextPipeline:
         return self.subwords.word_numbers(units) if self.subwords else list(range(len(units)))
 
     def concatenate(self, parts: Iterable[list[str]]) -> list[str]:
-        """Concatenate the parts of a line, with a separator for languages written without blanks."""
+        """Concatenate the words of the parts of a line. In raw text of languages written without blanks, the
+        last word of a part is joined to the first of the next, so that no blank gets between them."""
         words: list[str] = []
         for part in parts:
             if self.spaceless and words and part:
@@ -291,8 +296,8 @@ class TextPipeline:
         return " ".join(words) if self.tokenized else self.tokenizer.text(words)
 
     def save(self, directory: Path, side: str) -> None:
-        """Write `<side>.codes` or `<side>.spm`, and `<side>.truecase`; the settings are in the run's
-        config.yaml."""
+        """Write `<side>.codes` or `<side>.spm`, and `<side>.truecase`, as far as the pipeline has them; the
+        settings are in the run's config.yaml. UserError if that fails."""
         if self.subwords:
             self.subwords.save(directory / f"{side}.{self.subwords.suffix}")
         if self.tokenizer.truecaser is not None:

@@ -72,12 +72,14 @@ def is_spaceless(language: str) -> bool:
 
 @cache
 def script_of(character: str) -> str:
-    """The script of a letter, by its Unicode name: LATIN, CYRILLIC, CJK, HIRAGANA ..."""
+    """The script of a letter, by its Unicode name: LATIN, CYRILLIC, CJK, HIRAGANA ...; `?` for a character
+    without a name."""
     return unicodedata.name(character, "?").split(" ")[0]
 
 
 def script_of_text(characters: Counter[str]) -> str:
-    """The script of most letters of a text, from counts of its characters: LATIN, CYRILLIC, CJK ..."""
+    """The script of most letters of a text, from counts of its characters: LATIN, CYRILLIC, CJK ..., or empty
+    without letters."""
     totals: Counter[str] = Counter()
     for character, count in characters.items():
         if character.isalpha():
@@ -168,7 +170,7 @@ CHARACTER = regex.compile(r"\X\p{M}*(?:(?<=[\u1039\u17d2])\X\p{M}*)*")
 
 
 def characters(run: str) -> list[str]:
-    """Split into grapheme clusters: no mark leaves its letter."""
+    """Split a run of text into grapheme clusters: no mark is separated from its letter."""
     return list(map(str, CHARACTER.findall(run)))
 
 
@@ -418,7 +420,8 @@ def grouped_script(name: str) -> str:
 
 
 def script_of_line(line: str) -> str:
-    """The script of most letters of a line; empty if it has none."""
+    """The script of most letters of a line; empty if it has none. Chinese characters and kana are one script,
+    CJK."""
     if line.isascii():
         return "LATIN" if any(map(str.isalpha, line)) else ""
     scripts: Counter[str] = Counter()

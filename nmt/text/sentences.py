@@ -90,7 +90,8 @@ class SplitLine:
     gaps: list[str]  # the text between consecutive sentences
 
     def join(self, translations: Sequence[str], blank: str = "") -> str:
-        """Join translations of the sentences into a line. `blank`: the separator where the line has none."""
+        """Join translations, one for each sentence, into a line. `blank`: the separator where the line has
+        none between two sentences."""
         gaps = [*(gap or blank for gap in self.gaps), ""]
         return "".join(text + gap for text, gap in zip(translations, gaps, strict=True))
 
@@ -298,8 +299,8 @@ def raw_pieces(line: str) -> list[str]:
 def line_parts(
     words: Sequence[str], limit: int, size: Callable[[str], int] = lambda word: 1
 ) -> list[list[str]]:
-    """Group words into parts of total size at most `limit`. A word larger than `limit` is cut into pieces of
-    `limit` characters."""
+    """Group words into parts of total size at most `limit`, cut at punctuation where possible. `size`: that
+    of a word, 1 by default. A word larger than `limit` is cut into pieces of at most `limit` characters."""
     words = [piece for word in words for piece in ([word] if size(word) <= limit else slices(word, limit))]
     sizes = [size(word) for word in words]
     parts, start = list[list[str]](), 0

@@ -120,7 +120,9 @@ TokenizerSettings = tuple[str, bool, bool, str, str]  # the arguments of Tokeniz
 
 
 class Tokenizer:
-    """Tokenizes and cases text of one language; nmt.text.pipeline.SideConfig documents the arguments."""
+    """Tokenizes and cases text of one language; nmt.text.pipeline.SideConfig documents the arguments.
+    ConfigError for an unknown case, and for a segmentation that is unknown or cannot be used. For truecase,
+    `truecaser` must be set before words are cased."""
 
     def __init__(
         self,
@@ -151,11 +153,12 @@ class Tokenizer:
         return words
 
     def cased(self, words: list[str]) -> list[str]:
-        """Truecase the words of `split` if the settings ask for it."""
+        """Truecase the words of `split` if the settings ask for it. ConfigError as from `learned`."""
         return self.learned().apply(words) if self.case == "truecase" else words
 
     def text(self, words: list[str]) -> str:
-        """Detokenize words; if they are truecased, sentences get a capital at their start."""
+        """Detokenize words; if they are truecased, sentences get a capital at their start. ConfigError as
+        from `learned`."""
         return self.rules.text(self.learned().undo(words) if self.case == "truecase" else words)
 
     def learned(self) -> Truecaser:

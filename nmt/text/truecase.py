@@ -117,7 +117,7 @@ def learn(sentences: Iterable[list[str]]) -> Truecaser:
 def load(path: str | Path, may_be_empty: bool = False) -> Truecaser:
     """Load a truecase model of nmt or of Moses. DataError for any other file. `may_be_empty`: for the model
     of a run, whose text may have no word inside a sentence; its lines, whose checksum is known, are parsed
-    when they are first needed."""
+    when they are first needed, and only then is a malformed one a DataError."""
     model = StoredTruecaser(list(files.read_lines(path)), path)
     if not may_be_empty and not model.best:
         raise DataError(f"{path}: has no words; expected a truecase model, as nmt-truecase train writes it")
@@ -161,7 +161,7 @@ def parse_count(field: str) -> tuple[float, float]:
 
 
 def save(truecaser: Truecaser, path: str | Path) -> None:
-    """Write the file that `load` reads."""
+    """Write the file that `load` reads. UserError if that fails."""
     files.write_text(path, truecaser.lines())
 
 

@@ -17,8 +17,9 @@ HEADER = "#version: 1 vocabulary"
 
 
 class Vocab:
-    """The `size` most frequent words of `counts`. Ties go to the smaller string, so that the same text gives
-    the same ids. Tags have the ids before those of words and are not stored in the file."""
+    """The `size` most frequent words of `counts` that occur at least `min_count` times. Ties go to the
+    smaller string, so that the same text gives the same ids. The ids of SPECIALS come first, then those of
+    tags, which are not stored in the file, then those of words."""
 
     def __init__(
         self, counts: dict[str, int], size: int, min_count: int = 1, tags: Sequence[str] = ()
@@ -51,7 +52,7 @@ class Vocab:
         return [get(word, UNK) for word in words]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
-        """Map ids back to words."""
+        """Map ids back to words, tags and SPECIALS."""
         return [self.words[index] for index in ids]
 
     @property
@@ -64,19 +65,20 @@ class Vocab:
         return Vocab(self.counts, self.word_count, 0, tags) if tags else self
 
     def coverage(self) -> float:
-        """Share of the running words of the training text that have an id; in the papers about 93%."""
+        """Share of the running words of the training text that have an id; 0 without words."""
         total = sum(self.counts.values())
         return sum(self.counts[word] for word in self.words[self.first :]) / total if total else 0.0
 
     def save(self, path: str | Path) -> None:
-        """Write all words with their counts, `word<TAB>count`, below a header with the size."""
+        """Write all words with their counts, `word<TAB>count`, below a header with the number of those that
+        have an id. UserError if that fails."""
         lines = (f"{word}\t{count}" for word, count in self.counts.items())
         files.write_text(path, [f"{HEADER} size={self.word_count}", *lines])
 
     @staticmethod
     def load(path: str | Path) -> "Vocab":
-        """Load a vocabulary written by `save`, or by subword-nmt (`--write-vocabulary`). DataError for a
-        damaged file or one of another kind."""
+        """Load a vocabulary written by `save`, or by subword-nmt (`--write-vocabulary`), of which each unit
+        gets an id. DataError for a file that cannot be read, is damaged, or of another kind."""
         lines = files.read_lines(path)
         first = next(lines, "")
         if parse_entry(first, " "):
@@ -99,8 +101,9 @@ class Vocab:
 def read_counts(
     lines: Iterable[str], path: str | Path, first: int, separator: str, form: str
 ) -> dict[str, int]:
-    """Parse words and their counts from the lines of a file. `first`: the number of the first of them;
-    `form`: what messages expect. DataError for a malformed line, and for a word that occurs twice."""
+    """Parse words and their counts from the lines of a file. `first`: the number of the first line;
+    `separator`: between word and count; `form`: what messages say is expected. DataError, which names `path`,
+    for a malformed line, and for a word that occurs twice."""
     counts: dict[str, int] = {}
     for number, line in enumerate(lines, first):
         entry = parse_entry(line, separator)
@@ -114,7 +117,8 @@ def read_counts(
 
 
 def parse_entry(line: str, separator: str) -> tuple[str, int] | None:
-    """Parse a line into word and count; None if it is malformed."""
+    """Parse a line into word and count; None if it is malformed. With a blank as `separator` the word may
+    contain no other blank."""
     word, matched_separator, count = line.rpartition(separator)
     if not matched_separator or (separator == " " and " " in word):
         return None

@@ -60,9 +60,10 @@ def test_chrf_of_any_group_is_sacrebleus(count: int) -> None:
     assert statistics.chrf().signature.startswith(f"nrefs:{count}|case:mixed|eff:yes|nc:6")
 
 
-def test_unequal_lengths_are_refused() -> None:
+@pytest.mark.parametrize("statistics", [BleuStatistics, ChrfStatistics])
+def test_unequal_lengths_are_refused(statistics: type[BleuStatistics] | type[ChrfStatistics]) -> None:
     with pytest.raises(DataError, match="reference 2: 1 lines, but 2 hypotheses"):
-        corpus_bleu(["a", "b"], [["a", "b"], ["a"]])
+        statistics(["a", "b"], [["a", "b"], ["a"]])
 
 
 def test_unknown_tokenizer_is_refused() -> None:

@@ -20,8 +20,8 @@ CHOICES = cast(Mapping[str, object], ChainMap(SUBWORDS, {AUTO: None, NONE: None}
 
 
 def file_kind(path: str | Path) -> str:
-    """The kind of the subwords in a file, by its content. DataError for a SentencePiece model of an
-    unsupported kind."""
+    """The kind of the subwords in a file, a name in SUBWORDS, by its content: bpe for all that is not a
+    SentencePiece model. DataError for a model of an unsupported kind, and for a file that cannot be read."""
     with files.open_bytes(path) as stream:
         data = stream.read(HEAD)
         if not is_model(data):
@@ -36,7 +36,8 @@ def file_kind(path: str | Path) -> str:
 
 
 def load(path: str | Path) -> Subwords:
-    """Load subwords from a file: a SentencePiece model or BPE codes. DataError for another file."""
+    """Load subwords from a file: a SentencePiece model or BPE codes. DataError for another file, and for one
+    that cannot be read."""
     kind = file_kind(path)
     if kind == BPE.kind:
         return load_codes(path)

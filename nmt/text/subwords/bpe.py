@@ -35,7 +35,8 @@ def learn(
 
 
 class BPE:
-    """Codes learned by `learn` or by subword-nmt. DataError for a line that is not two symbols."""
+    """Codes learned by `learn` or by subword-nmt, from the lines of their file (`name`, for messages).
+    DataError for an unknown version, and for a line that is not two symbols."""
 
     kind: ClassVar[str] = "bpe"
     raw: ClassVar[bool] = False
@@ -44,7 +45,7 @@ class BPE:
 
     @classmethod
     def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
-        """Learn merges from the training text. ConfigError for settings that do not suit the text."""
+        """Learn merges from the counts of words in the training text."""
         return cls(learn(text.words, how.merges, how.min_frequency, how.over))
 
     def __init__(self, lines: list[str], name: str = "codes") -> None:
@@ -113,7 +114,7 @@ class BPE:
         return numbers
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
-        """All units that can result when merges are dropped."""
+        """All units that can result when merges are dropped; none if they are not (`sampled` is false)."""
         return all_units(self.lines, characters) if sampled else ()
 
     @property
@@ -144,13 +145,12 @@ def parse_version(line: str, name: str) -> tuple[int, int]:
 
 
 class MergeDropout:
-    """Splits words anew each time, skipping each merge with probability `rate` (BPE dropout, Provilkov et al.
-    2020).
-
-    Maps unit ids of `vocab` to unit ids. The same `key` gives the same split.
+    """Splits words anew, skipping each merge with probability `rate` (BPE dropout, Provilkov et al. 2020): a
+    `Sampler` for the unit ids of `vocab`. A sentence with UNK is returned as it is.
     """
 
     def __init__(self, lines: list[str], rate: float, vocab: Vocab) -> None:
+        """`lines`: of a file of codes."""
         self.subwords = BPE(lines)
         self.rate, self.vocab = rate, vocab
 
@@ -178,7 +178,7 @@ def all_units(lines: list[str], characters: Iterable[str]) -> list[str]:
 
 
 def load_codes(path: str | Path) -> BPE:
-    """Load codes from a file. DataError for a file of another kind."""
+    """Load codes from a file. DataError for a file that cannot be read, is empty, or of another kind."""
     lines = list(files.read_lines(path))
     if not lines:
         raise DataError(f"{path}:1: empty file, expected BPE codes")
@@ -191,8 +191,8 @@ def load_codes(path: str | Path) -> BPE:
 
 
 def is_vocabulary(lines: list[str]) -> bool:
-    """Whether each line holds a unit and a count, in decreasing order. A file with only merges of two numbers
-    at their ends does not occur."""
+    """Whether each of the first 100 lines holds a unit and a count, in decreasing order. Codes whose first
+    merges all look so do not occur."""
     first = [files.split_words(line) for line in islice(lines, 100)]
     if any(len(fields) != 2 or not fields[1].isdecimal() for fields in first):
         return False

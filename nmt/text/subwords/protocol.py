@@ -54,7 +54,8 @@ class TrainingText:
             self.lines[index] = " ".join(words)
 
     def __add__(self, text: "TrainingText") -> "TrainingText":
-        """Add the counts of two texts, and concatenate their samples: at most 2 x `most` sentences."""
+        """Add the counts of two texts, and concatenate their samples: at most 2 x `most` sentences. No more
+        sentences may be added to the result."""
         both = TrainingText(self.sentences, self.most)
         both.words, both.lines = self.words + text.words, self.lines + text.lines
         return both
@@ -87,7 +88,8 @@ class Subwords(Protocol):
 
     @classmethod
     def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
-        """Learn from the training text. ConfigError for settings that do not suit the text."""
+        """Learn from the training text. ConfigError for settings that do not suit the text, DataError for a
+        text from which nothing can be learned."""
 
     def apply(self, words: list[str]) -> list[str]:
         """Split a sentence, given as the parts between blanks, into units."""

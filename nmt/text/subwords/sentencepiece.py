@@ -41,7 +41,8 @@ TYPES = {1: "unigram", 2: "sentencepiece-bpe", 3: "word", 4: "character"}
 
 
 class Pieces:
-    """A SentencePiece model. DataError for bytes that are not a model."""
+    """A SentencePiece model, from the bytes of its file (`name`, for messages). DataError for bytes that are
+    not a model, and for a model with a line end in a piece."""
 
     kind: ClassVar[str]
     model_type: ClassVar[str]  # as the library calls it
@@ -58,7 +59,7 @@ class Pieces:
     @classmethod
     def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
         """Learn from sentences; the same text gives the same bytes. ConfigError for fewer pieces than the
-        text has characters, DataError for a text without words."""
+        text has characters, DataError for a text without words or that the library refuses."""
         from sentencepiece import SentencePieceTrainer
 
         if not any(text.lines):
@@ -92,7 +93,8 @@ class Pieces:
         return cls(model.getvalue())
 
     def pieces(self) -> dict[str, float]:
-        """The score of each piece, without bytes, control symbols and unused pieces."""
+        """The score of each piece, without bytes, control symbols and unused pieces: natural log p in a
+        unigram model; in BPE the higher, the earlier a piece is merged."""
         processor = self.processor
         return {
             piece: processor.get_score(index)
@@ -133,7 +135,7 @@ class Pieces:
         return [min(number, max(0, word)) for number in numbers]
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
-        """All pieces: new text may need pieces that the training text does not."""
+        """All pieces and bytes: new text may need some that the training text does not."""
         processor = self.processor
         return [
             *self.pieces(),
@@ -182,6 +184,7 @@ class PieceSampler:
     same key gives the same split. Bytes and unknown characters stay as they are."""
 
     def __init__(self, pieces: dict[str, float], vocab: Vocab) -> None:
+        """`pieces`: their scores; those without an id in `vocab` are not used."""
         self.scores = {piece: score for piece, score in pieces.items() if piece in vocab.ids}
         self.vocab = vocab
 
@@ -198,7 +201,7 @@ class PieceSampler:
 
 
 def as_text(unit: str) -> str:
-    """A piece as text; each byte is represented by the same one character."""
+    """A piece as text, in which a byte is represented by the character of that number."""
     match = BYTE.fullmatch(unit)
     return unit if not match else chr(int(match[1], 16))
 
@@ -295,7 +298,7 @@ class UnigramSampler(PieceSampler):
 
 
 def log_sum(values: list[float]) -> float:
-    """log of the sum of exp(value); -inf for no values."""
+    """Natural log of the sum of exp(value); -inf for no values."""
     top = max(values, default=-math.inf)
     return top + math.log(sum(math.exp(value - top) for value in values)) if values else top
 
