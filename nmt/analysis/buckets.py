@@ -178,7 +178,7 @@ def plot_buckets(
 
 
 def add_curves(parser: Parser, by_help: str) -> None:
-    """Add the options for curves and their figure."""
+    """Add the options for curves and their figure. `by_help`: the help of --by."""
     parser.add_argument("--by", choices=("source", "reference", "both"), default="source", help=by_help)
     parser.add_argument(
         "--least", type=positive, default=MIN_SENTENCES, help="leave out points with fewer sentences"

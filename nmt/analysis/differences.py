@@ -57,7 +57,7 @@ class SentenceDifference:
 
 
 def sentence_scores(system: SystemOutput, metric: str) -> Floats:
-    """Compute the chrF or the BLEU of effective order (sacreBLEU) of each sentence, 0 to 100."""
+    """Compute sacreBLEU's score of each sentence, 0 to 100. `metric`: chrf, or bleu of effective order."""
     if metric == "bleu":
         return bleu_scores(system.bleu_statistics.rows, effective_order=True)
     return np.array(system.chrf_statistics.by_sentence())
@@ -95,7 +95,7 @@ def difference_histogram(first: SystemOutput, second: SystemOutput, metric: str)
     """Count sentences by their difference, second minus first: label of a group -> sentences.
 
     Groups are `BAR_WIDTH` points wide, from the lowest one that occurs to the highest; equal scores always
-    have a group of their own.
+    have a group of their own. `metric`: chrf or bleu.
     """
     gains = (sentence_scores(second, metric) - sentence_scores(first, metric)).round(9)
     groups = (np.sign(gains) * np.ceil(np.abs(gains) / BAR_WIDTH)).astype(np.int64)
@@ -152,7 +152,8 @@ def ngrams(words: Sequence[str], longest: int) -> Counter[Ngram]:
 
 
 def reference_ngrams(systems: Sequence[SystemOutput], longest: int) -> list[Counter[Ngram]]:
-    """Count the n-grams of each sentence's references; with several references, take the largest count."""
+    """Count the n-grams of 1 to `longest` words of each sentence's references, which the systems share; with
+    several references, take the largest count."""
     counts = []
     for references in zip(*systems[0].test.reference_words, strict=True):
         first, *others = (ngrams(words, longest) for words in references)
@@ -163,7 +164,8 @@ def reference_ngrams(systems: Sequence[SystemOutput], longest: int) -> list[Coun
 
 
 def ngram_matches(system: SystemOutput, references: Sequence[Counter[Ngram]], longest: int) -> Counter[Ngram]:
-    """Count how often a system gets each n-gram right, clipped by the reference as in BLEU."""
+    """Count how often a system gets each n-gram right, clipped by the reference as in BLEU. Other arguments
+    as in `reference_ngrams`, which returns `references`."""
     matches: Counter[Ngram] = Counter()
     for words, reference in zip(system.words, references, strict=True):
         matches.update(ngrams(words, longest) & reference)
@@ -196,6 +198,8 @@ def most_different(
     total: Counter[Ngram],
     count: int,
 ) -> list[NgramDifference]:
+    """List up to `count` n-grams that `better` gets right more often than `worse`, highest score first. Each
+    system comes with its matches; `total`: counts in the references."""
     (better_system, ours), (worse_system, theirs) = better, worse
 
     def score(ngram: Ngram) -> float:
@@ -219,7 +223,8 @@ def most_different(
 
 
 def without_parts(order: Iterable[Ngram], ours: Counter[Ngram], theirs: Counter[Ngram]) -> Iterator[Ngram]:
-    """Yield n-grams in order, leaving out those within an earlier one that has the same counts."""
+    """Yield n-grams in order, leaving out those within an earlier one that has the same counts. `ours`,
+    `theirs`: how often each system gets an n-gram right."""
     parts: set[tuple[Ngram, int, int]] = set()
     for ngram in order:
         counts = ours[ngram], theirs[ngram]
@@ -295,6 +300,8 @@ def by_frequency(systems: Sequence[SystemOutput], counts: Mapping[str, int]) -> 
 
 
 def group_accuracies(name: str, statistics: Ints) -> Iterator[WordAccuracy]:
+    """Yield the accuracy of the system `name` on each group that has words in the reference. `statistics`: as
+    `word_statistics` returns them."""
     sums = statistics.sum(0)
     lasts = [edge - 1 for edge in FREQUENCY_EDGES[1:]]
     for first, last, (reference, hypothesis, matches), f1 in zip(

@@ -206,7 +206,7 @@ def likely_mismatch(
     text: WordCounts, vocabulary: Collection[str], other_side: Collection[str]
 ) -> tuple[float, str]:
     """Return the share of running words that are missing, and the likely reason; empty if there is none, or
-    the share is below SUSPICIOUS_SHARE.
+    the share is below SUSPICIOUS_SHARE. Arguments as in `mismatch_reasons`.
 
     The best reason must explain half of the missing words. The likely reason is the first that explains
     nearly as many as the best one.
@@ -335,7 +335,8 @@ def hard_word_subsets(
 def score_subsets(
     systems: Sequence[SystemOutput], masks: Mapping[str, NDArray[np.bool_]]
 ) -> list[SubsetScore]:
-    """Score each system on each subset; the scores of an empty subset are None."""
+    """Score each system on each subset; the scores of an empty subset are None. `masks`: name -> whether each
+    sentence is in the subset."""
     return [
         SubsetScore(
             subset=name,

@@ -149,7 +149,7 @@ def collect_report(
 def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[str, Json], list[str]]:
     """Test each system against the first; returns, by system, half the width of BLEU's 95% confidence
     interval (`interval`) and the p-value of the difference in BLEU (`p`, None for the first), and the
-    signatures of the scores.
+    signatures of the scores. `samples`: number of test sets drawn.
 
     A system with the same output as the first is left out of the test.
     """

@@ -211,7 +211,8 @@ def read_scores(path: str) -> list[float]:
 
 
 def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
-    """Correlate two scores of the same items, leaving out pairs with an infinite score or nan.
+    """Correlate two scores of the same items, in the same order, leaving out pairs with an infinite score or
+    nan.
 
     Both coefficients are nan if one side is constant. DataError for fewer than two pairs.
     """

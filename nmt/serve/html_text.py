@@ -102,7 +102,7 @@ class TaggedText:
             locate_words(best.words, target),
             best.alignment,
         )
-        body = "".join(render_tags(self.root, placement.place_children(self.root), target))
+        body = "".join(render_stretch(placement.place_all(self.root), target, 0, len(target)))
         return leading_blanks(raw) + body + leading_blanks(raw[::-1])[::-1]
 
 
@@ -163,8 +163,8 @@ class TagPlacement:
             if source < len(sources) and target < len(targets):
                 self.links[target].add(source)
 
-    def place_children(self, root: TagPair) -> list[PlacedTags]:
-        """Place the elements of the whole sentence."""
+    def place_all(self, root: TagPair) -> list[PlacedTags]:
+        """Place the elements of the whole text, whose root encloses all."""
         return self.place_within(root, 0, len(self.targets))
 
     def place_within(self, parent: TagPair, low: int, high: int) -> list[PlacedTags]:
@@ -181,6 +181,8 @@ class TagPlacement:
         ]
 
     def place_element(self, element: TagPair, first: int, last: int) -> PlacedTags:
+        """Place an element, with its children, around the target words `first` to `last` - 1. If these are
+        none, it stands at the end of the word before, or at the beginning of the word `first`."""
         blank = ""
         if first < last:
             start, end = self.targets[first][0], self.targets[last - 1][1]
@@ -262,13 +264,9 @@ def nearest_gap(first: int, last: int, gaps: Sequence[Span]) -> Span:
     return first, min(high, first + size)
 
 
-def render_tags(parent: TagPair, children: Sequence[PlacedTags], target: str) -> Iterator[str]:
-    """Render the text of the whole sentence with its tags."""
-    yield from render_stretch(children, target, 0, len(target))
-
-
 def render_stretch(children: Sequence[PlacedTags], target: str, start: int, end: int) -> Iterator[str]:
-    """Render the text from `start` to `end` with the tags in it."""
+    """Render the characters `start` to `end` of `target`, the whole translation, with the elements `children`
+    that are placed in them."""
     for child in children:
         first = max(start, child.first)
         last = max(first, child.last)

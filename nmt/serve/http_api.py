@@ -195,7 +195,8 @@ class Fields:
 
 
 def check_unicode(text: str, name: str) -> str:
-    """Return a string. BadRequest unless it is valid Unicode: JSON may contain half a surrogate pair."""
+    """Return the text of the field `name`. BadRequest unless it is valid Unicode: JSON may contain half a
+    surrogate pair."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

@@ -215,7 +215,7 @@ def requested_lines(values: Fields) -> list[str]:
 
 
 def engine_json(served: ServedEngine) -> dict[str, object]:
-    """Encode an engine for the list of engines."""
+    """Encode an engine as a JSON object, for the list of engines."""
     info = served.info
     source, target = served.languages
     return {
@@ -233,7 +233,7 @@ def engine_json(served: ServedEngine) -> dict[str, object]:
 
 
 def translation_json(line: str, translation: TranslatedLine) -> dict[str, object]:
-    """Encode a line and its hypotheses."""
+    """Encode a line and its hypotheses as a JSON object."""
     answer: dict[str, object] = {
         "source": line,
         "words": translation.words,

@@ -288,7 +288,8 @@ class EngineWorkers:
         return [True] * self.engine.workers + [False] * spare
 
     def run(self, room: bool) -> None:
-        """The body of a thread: process lines until the queue is closed and has none to take."""
+        """The body of a thread: process lines until the queue is closed and has none to take. `room`: its
+        flag from `rooms`."""
         if self.engine.continuous:
             ContinuousWorker(self.engine, self.queue, self.gather).run()
         else:
@@ -315,6 +316,7 @@ class SearchLane:
         return sum(line.sender.client == sender.client for line in self.lines)
 
     def add(self, line: WaitingLine[TranslatedLine]) -> None:
+        """Add a line to the search; an error becomes its answer."""
         start = time.monotonic()
         try:
             self.session.add(line, line.line, line.options)
@@ -426,6 +428,7 @@ class ContinuousWorker:
             yield line
 
     def add(self, line: AnyLine) -> None:
+        """Answer a line with `compute` at once; add any other line to one of the two searches."""
         if line.compute:
             start = time.monotonic()
             line.work()

@@ -241,7 +241,8 @@ def uvicorn_settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
 
 
 def run(engines: ServedEngines, config: ServeConfig, listening: socket.socket, token: Token | None) -> None:
-    """Serve until a signal stops the server, then close the engines.
+    """Serve until a signal stops the server, then close the engines. `listening`: the socket of `bind`;
+    `token`: as in `application`.
 
     Handles SIGHUP unless it is ignored, and shortens Python's switch interval for the whole process.
     """

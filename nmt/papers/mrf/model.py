@@ -97,8 +97,8 @@ def ring(lines: Sequence[Ids], order: int) -> list[int]:
 def windows(
     symbols: Ids, order: int, closed: bool = True
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """The symbols, (N,), and the K symbols before and after each, nearest first, (N, K) each. `closed`: the
-    symbols form a ring; otherwise NONE stands for neighbors beyond the ends."""
+    """The symbols, (N,), and the K = `order` symbols before and after each, nearest first, (N, K) each.
+    `closed`: the symbols form a ring; otherwise NONE stands for neighbors beyond the ends."""
     row = np.array(symbols, np.int64)
     positions = np.arange(len(row))[:, None]
     steps = np.arange(1, order + 1)

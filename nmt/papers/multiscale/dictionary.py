@@ -131,7 +131,8 @@ class Learner:
         self.change(np.zeros(0, np.int64), self.keys(np.arange(len(self.text) - 1)))
 
     def number(self, token: tuple[str, ...], parts: tuple[int, int]) -> int:
-        """Look up the number of a token; a new token is assigned the next one."""
+        """Look up the number of a token; a new token is assigned the next one, and stored with the `parts`
+        that it is merged from."""
         token_number = self.numbers.setdefault(token, len(self.tokens))
         if token_number == len(self.tokens):
             self.tokens.append(token)

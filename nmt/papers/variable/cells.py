@@ -153,9 +153,11 @@ class MaskGradients:
         self.x_grad, self.sum_grad = torch.empty_like(self.x), torch.empty_like(self.m)
 
     def step(self, now: slice, dh: Tensor, de: Tensor, h_grad: Tensor, x_grad: Tensor) -> Tensor:
-        """Go back through the masks of a step: the gradients of h apart from the mask, of the mask, of h̄,
-        (R, H) each, and of x̄ (R, E) -> the gradient of the states before it, (R, H). `now`: the rows of the
-        step."""
+        """Go back through the masks of a step; returns the gradient of the states before it, (R, H). Sets the
+        gradients of inputs and of v x + b in the rows `now` of the step.
+
+        Gradients: `dh` of h where it passes by h̄ and the mask, `de` of the mask, `h_grad` of h̄, (R, H) each;
+        `x_grad` of x̄, (R, E)."""
         H, E = self.h.shape[1], self.x.shape[1]
         e, f, m = self.state_mask[now], self.input_mask[now], self.m[now]
         de = torch.addcmul(de, h_grad, self.previous[now])
@@ -180,7 +182,8 @@ class VCRNNFunction(torch.autograd.Function):
         ctx: Context, x: Tensor, projected: Tensor, base: Tensor, start: Tensor, U: Tensor, V: Tensor,
         u: Tensor, sharpness: Tensor, sizes: list[int],
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """x (N, E), v x + b (N,), biases and contexts (N, H), start (B, H) -> states (N, H), m (N,)"""
+        """x (N, E), v x + b (N,), biases and contexts (N, H), start (B, H), U (H, H), V (H, E), u (H,), λ (),
+        rows of each step -> states (N, H), m (N,)"""
         masks = Masks(x, projected, u, sharpness)
         new, states = torch.empty_like(masks.h), torch.empty_like(masks.h)
         h, end = start, 0
@@ -224,7 +227,8 @@ class VCGRUFunction(torch.autograd.Function):
         ctx: Context, x: Tensor, projected: Tensor, base: Tensor, start: Tensor, U: Tensor, V: Tensor,
         u: Tensor, sharpness: Tensor, sizes: list[int],
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        """x (N, E), v x + b (N,), biases and contexts (N, 3H), start (B, H) -> states (N, H), m (N,)"""
+        """x (N, E), v x + b (N,), biases and contexts (N, 3H), start (B, H), U (3H, H), V (3H, E), u (H,),
+        λ (), rows of each step -> states (N, H), m (N,)"""
         N, H = len(x), start.shape[1]
         masks = Masks(x, projected, u, sharpness)
         gates, reset, states = x.new_empty(N, 3 * H), torch.empty_like(masks.h), torch.empty_like(masks.h)
