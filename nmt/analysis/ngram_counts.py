@@ -25,7 +25,11 @@ class NgramCountsAnalysis:
             help="training text, tokenized, one sentence a line; plain, gzip, or - for stdin",
         )
         parser.add_argument(
-            "--dev", type=InputPath, default="", metavar="FILE", help="text whose n-grams are looked up"
+            "--dev",
+            type=InputPath,
+            default="",
+            metavar="FILE",
+            help="another text, whose n-grams are looked up in the input",
         )
         parser.add_argument(
             "--order", type=integer(1, 20), default=7, metavar="N", help="longest n-grams, in words"

@@ -27,6 +27,8 @@ def parse(text: str) -> "DictConfig | ListConfig":
         return OmegaConf.create(text) if text.strip() else OmegaConf.create({})
     except NotYaml:
         raise
+    except AssertionError as error:  # how OmegaConf refuses a number or a truth value
+        raise NotYaml("a single value, expected keys and values", 1) from error
     except (YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
         # ValueError: a number of 5,000 digits
         mark = getattr(error, "problem_mark", None)

@@ -104,14 +104,14 @@ class SoftParse:
 class TranslatedLine:
     """The translation of a line.
 
-    An engine translates a line that is too long in `parts`; such a line has a single hypothesis, without
-    alignment, attention and parse.
+    An engine cuts a line that is too long into `parts`; it then has a single hypothesis, without alignment,
+    attention and parse.
     """
 
     words: list[str]  # of the source
     hypotheses: list[LineHypothesis]  # best first, at least one
     unknown: list[int] = field(default_factory=list)  # source words that the engine does not know
-    parts: int = 1
+    parts: int = 1  # of a line of several sentences: the most of any of them
     parse: SoftParse | None = None
 
 

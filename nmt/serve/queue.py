@@ -201,7 +201,7 @@ class LineQueue:
 
     def is_urgent(self, sender: Sender, line: AnyLine) -> bool:
         """Whether the line of a sender may be taken although the engine has no room: if no thread with room
-        is idle, none of its request's lines is active, and spare lines are left. Half of the spare lines are
+        waits for a line, none of its request's lines is active, and spare lines are left. Half of the spare lines are
         reserved for clients without active lines."""
         if self.idle or self.requests[sender] or (self.short and not line.is_short):
             return False

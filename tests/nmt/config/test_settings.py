@@ -124,6 +124,8 @@ def test_the_line_of_what_keys_lead_to() -> None:
         ("[" * 3000, 0, "nested too deep"),
         ("a: &x [*x]\n", 0, "nested too deeply, or refers to itself"),
         ("a: " + "9" * 5000, 0, "digits"),
+        ("5\n", 1, "a single value, expected keys and values"),
+        ("true", 1, "a single value"),
     ],
 )
 def test_what_is_no_yaml_is_one_line(text: str, line: int, message: str) -> None:
