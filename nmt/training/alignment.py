@@ -88,8 +88,9 @@ def check_unjoined(side: SideConfig, name: str) -> None:
 
 
 def add_links(rows: Iterable[Sequence[list[str]]], path: str) -> Iterator[tuple[list[str], list[str], Links]]:
-    """Yield the words of both lines of each pair, with their links. `rows`: the words of the pairs; `path`:
-    the file of their alignment. DataError for a link outside its pair, and for a file of another length."""
+    """Yield the words of both lines of each pair, with their links. `rows`: the words of source and target of
+    each pair; `path`: the file of their alignment. DataError for a link outside its pair, and for a file of
+    another length."""
     for number, (row, links) in enumerate(zip_longest(rows, pharaoh.read(path)), 1):
         if row is None or links is None:
             raise DataError(f"{path}: not as many lines as the text that it aligns; align the text again")
@@ -129,7 +130,8 @@ def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
 
 def make_aligned_dev(data: ParallelData, within: str) -> list[AlignedPair] | None:
     """Read the aligned development pairs and log how many of their words are unknown. `within`: SENTENCE or
-    PHRASE. None if the configuration has no development text."""
+    PHRASE. None if the configuration has no development text. DataError for an alignment that does not
+    fit."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None
@@ -188,6 +190,8 @@ def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> Gui
     with lock_cache(data.cache):
         if read_stamp(folder).get("stamp") != stamp:
             report = BinarizeReport()
+            # Of a link's three numbers, the count of `unit_links` is the largest, at most max_length²: linked
+            # words times units of a word.
             numbers = range(data.config.max_length**2 + 1)
             with store(folder, {"target": numbers}, stamp, report) as [side]:
                 for numbered in read_links(data, report):

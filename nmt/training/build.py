@@ -55,7 +55,8 @@ Part = TypeVar("Part")
 
 
 def set_up_translator(job: TrainingJob) -> None:
-    """Set up a job for an encoder-decoder: its model, batches and development set."""
+    """Set up a job for an encoder-decoder: its model, batches and development set. Creates the directory of a
+    new run. ConfigError, DataError and CheckpointError for settings, texts and runs that cannot be used."""
     config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, bool(training.guided_alignment))
     vocabs = data.vocabs
@@ -84,7 +85,8 @@ def set_up_translator(job: TrainingJob) -> None:
 
 
 def set_up_aligned_model(job: TrainingJob) -> None:
-    """Set up a job for a model that reads the word alignment: its model, batches and development set."""
+    """Set up a job for a model that reads the word alignment: its model, batches and development set. Creates
+    the directory of a new run; errors as in `set_up_translator`."""
     config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, aligned=True)
     vocabs = data.vocabs
@@ -102,13 +104,14 @@ def set_up_aligned_model(job: TrainingJob) -> None:
 
 
 def set_up_language_model(job: TrainingJob) -> None:
-    """Set up a job for a language model: its model, batches and development text."""
+    """Set up a job for a language model: its model, batches and development text. Creates the directory of a
+    new run. Errors as in `set_up_translator`; ConfigError also for a model that trains on the CPU only."""
     config, training, sizes = job.config, job.training, cast(LMConfig, job.config.lm)
     kind = language_model_class(sizes.type)
     if kind.cpu_only and job.device != "cpu":
         raise ConfigError(f"device: {job.device!r}: {sizes.type} models train on the CPU only")
     words = prepare.training_text(config.data, job.directory, job.show_bar)
-    pipeline, vocab = text_of_lm(config, kind, words)
+    pipeline, vocab = lm_text(config, kind, words)
     remember_back_end(job.directory)
     corpus = prepare.make_running(config.data, cache_of(config), pipeline, vocab, words, job.team.first)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
@@ -139,8 +142,8 @@ def cache_of(config: RunConfig) -> Path:
 
 def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
     """Open the texts of a run with its text pipelines and vocabularies. For a new run, first learn these from
-    the training text and create the run directory. `aligned`: the training reads a word alignment of the
-    text, which is checked before that."""
+    the training text and create the run directory. `aligned`: training reads a word alignment, which is
+    checked before a new run learns anything. Errors as in `set_up_translator`."""
     config, data, directory = job.config, job.config.data, job.directory
     words = prepare.training_text(data, directory, job.show_bar)
     if job.fresh and aligned:
@@ -157,9 +160,9 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
     return ParallelData(data, (source, target), vocabs, words, cache_of(config), job.team.first)
 
 
-def text_of_lm(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:
-    """Load the text pipeline and the vocabulary of a language model. For a new run, first learn them from the
-    training text (`words`) and create the run directory."""
+def lm_text(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:
+    """Load the text pipeline and the vocabulary of a language model. For a new run, first learn them and the
+    other files of this `kind` of model from the training text (`words`), and create the run directory."""
     data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
         stamps = take_stamps(data)
@@ -196,9 +199,9 @@ def create(
 
 def remember_back_end(directory: Path) -> None:
     """Record the matrix back end of this processor in the run, unless it has one already."""
-    memory = directory / run_directory.BACK_ENDS
-    if not device.recall_choice(memory):
-        device.remember_choice(memory, device.BackEndChoice(device.back_end_in_use()))
+    choices = directory / run_directory.BACK_ENDS
+    if not device.recall_choice(choices):
+        device.remember_choice(choices, device.BackEndChoice(device.back_end_in_use()))
 
 
 def fit_output_layers(model: nn.Module, corpus: Corpus) -> None:
@@ -248,8 +251,8 @@ PATH_KEYS = (
 
 
 def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Yield key and path of the input files that a configuration names, missing ones included; pipes are left
-    out."""
+    """Yield the key below `data` and the path of the input files that a configuration names, missing ones
+    included; pipes are left out."""
     values = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
     for key, path in (*values, *listed_files(config)):
         if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
@@ -257,26 +260,27 @@ def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
 
 
 def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Yield key and path of the files in `data.corpora`."""
+    """Yield the key below `data` and the path of the files in `data.corpora`."""
     for index, corpus in enumerate(config.corpora):
         yield f"corpora[{index}].source", corpus.source
         yield f"corpora[{index}].target", corpus.target
 
 
 def take_stamps(config: DataConfig) -> dict[str, Stamp]:
-    """Take a stamp of each input file that a configuration names, by key. DataError for a file that cannot be
-    read."""
+    """Take a stamp of each input file that a configuration names, by its key below `data`. DataError for a
+    file that cannot be read."""
     return {key: manifest.stamp(path) for key, path in named_files(config)}
 
 
 def save_stamps(stamps: dict[str, Stamp], new: Path) -> None:
-    """Write the stamps to inputs.json in the folder `new`."""
+    """Write the stamps to inputs.json in the folder `new`. UserError if that fails."""
     files.write_text(new / INPUTS, [json.dumps(stamps, indent=1)])
 
 
 def check_inputs(config: DataConfig, directory: Path) -> None:
-    """Check the inputs of a run. DataError for one that has changed since the run was started,
-    CheckpointError if the record of their stamps is damaged."""
+    """Compare the input files of a run with their stamps. DataError for a file that has changed since the run
+    was started, and for stamps that are missing or do not fit the manifest; CheckpointError for stamps that
+    cannot be parsed."""
     try:
         with manifest.open_verified(directory, INPUTS, manifest.load(directory)) as stream:
             recorded = dict(json.load(stream))
@@ -295,9 +299,10 @@ def check_inputs(config: DataConfig, directory: Path) -> None:
 
 
 def check_new_run(config: RunConfig, config_path: str) -> None:
-    """Check a configuration before its run is created: no input lies in the run's folder, the languages are
-    known, and the run to start from exists. `config_path`: the configuration's file, or empty. ConfigError or
-    CheckpointError before any work."""
+    """Check a configuration before its run is created: no input lies in the run's folder, languages and
+    subword settings fit together, and the run to start from exists. `config_path`: the configuration's file,
+    or empty. ConfigError, CheckpointError for the run to start from, DataError for a malformed file of
+    subwords."""
     if config.init_from:
         run_directory.check_version(run_directory.resolve(config.init_from))
     read = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}
@@ -365,6 +370,7 @@ KINDS: Registry[TrainableKind] = Registry(
 
 
 def trainable_kind(settings: ModelConfig | LMConfig) -> TrainableKind:
-    """Look up the kind of model that a section `model` or `lm` describes; its `type` must be known."""
+    """Look up the kind of model that a section `model` or `lm` describes. Its `type` must be one of a kind in
+    KINDS."""
     section = "lm" if isinstance(settings, LMConfig) else "model"
     return next(kind for kind in KINDS.values() if kind.section == section and settings.type in kind.types)

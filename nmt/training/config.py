@@ -198,7 +198,7 @@ class RunConfig:
 
     @property
     def settings(self) -> ModelConfig | LMConfig:
-        """The section `model` or `lm`, whichever is given."""
+        """The section `model` or `lm`, whichever is given; a default `ModelConfig` if neither is."""
         return self.lm or self.model or ModelConfig()
 
     @property
@@ -346,5 +346,5 @@ def side_paths(data: DataConfig, side: str) -> list[str]:
 
 
 def describe_languages(config: RunConfig) -> str:
-    """Format the languages for the log: `en -> fr`"""
+    """Format the languages for the log: `en -> fr`, or the one language of monolingual text."""
     return " -> ".join(getattr(config.data, name).language or "not set" for name in text_sides(config))

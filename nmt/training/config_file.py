@@ -125,8 +125,8 @@ def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
 
 
 def explain(config: "DataclassInstance", indent: str = "") -> Iterator[str]:
-    """Yield a configuration as lines of a file, with a comment above each key that says what it means.
-    `indent`: blanks before each line."""
+    """Yield a configuration as lines of a file, with a comment above each key that says what it means; keys
+    whose value is None are left out. `indent`: blanks before each line."""
     for item in fields(config):
         value, about = getattr(config, item.name), item.metadata.get(HELP, "")
         if value is None:
@@ -178,15 +178,19 @@ def choose_schema(parts: Sequence[ConfigPart]) -> tuple[Schema, str]:
 
 def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) -> RunConfig:
     """Read a configuration file. Defaults, preset, file and overrides (`section.key=value`) are merged; later
-    ones win. `preset`: its name, None for none. ConfigError, with a line number where possible, for bad YAML,
-    an unknown key, and a value of the wrong type or out of range."""
+    ones win. `preset`: its name, None for none.
+
+    ConfigError, with a line number where possible, for bad YAML, an unknown key or preset, and a value of the
+    wrong type or out of range; DataError for a file that cannot be read.
+    """
     content, text = read(path)
     parts = [ConfigPart(content, partial(locate_key, path, text)), *map(parse_override, overrides)]
     return assemble(parts, path, preset)
 
 
 def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
-    """Build a configuration from nested dictionaries. `preset`, checks and errors as in `load`."""
+    """Build a configuration from nested dictionaries. `preset` and checks as in `load`; ConfigError without
+    line numbers."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
@@ -256,8 +260,8 @@ def check_config(config: RunConfig) -> None:
 
 
 def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[ConfigPart]:
-    """The parts of a preset, without its section `model` or `lm` if the configuration trains the other
-    kind."""
+    """A preset as a list of one part, empty without a preset. Its section `model` or `lm` is left out if the
+    configuration has the other one. ConfigError for an unknown preset."""
     if not preset:
         return []
     path = preset_file(preset)
@@ -412,7 +416,7 @@ def to_yaml(config: RunConfig) -> str:
 
 
 def read_run_config(directory: Path) -> RunConfig:
-    """Read the configuration with which a run was started. CheckpointError if it is damaged."""
+    """Read the configuration with which a run was started. CheckpointError if it is missing or damaged."""
     content = read_yaml(directory)
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
@@ -426,7 +430,8 @@ def read_run_config(directory: Path) -> RunConfig:
 
 def differences(config: RunConfig, directory: Path) -> list[str]:
     """Settings that differ from those with which the run was started, except those that may change, each as
-    `key=new (was old)`. A derived setting may be AUTO. CheckpointError if the saved ones are damaged."""
+    `key=new (was old)`. One of DERIVED_KEYS that is AUTO counts as unchanged. CheckpointError if the saved
+    configuration is missing or damaged."""
     now, saved = dict(flatten(config)), dict(flatten(read_run_config(directory)))
     now.update({key: saved.get(key) for key in DERIVED_KEYS if now[key] == AUTO})
     kinds = [key for key in ("model.type", "lm.type") if now.get(key) != saved.get(key)]

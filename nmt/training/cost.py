@@ -105,8 +105,9 @@ class TrainingSample:
 
 
 def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path) -> TrainingSample:
-    """Sample the training text. `sides`: reports on the words of source and target. Writes the sample and its
-    binarized corpus to `folder`."""
+    """Sample the training text, about SAMPLE pairs evenly spaced. `sides`: reports on the words of source and
+    target. Writes the sample and its binarized corpus to `folder`. Errors as from `prepare.make_sides` and
+    `prepare.make_corpus`."""
     data, merges = config.data, config.data.bpe_merges
     paths = folder / "sample.source", folder / "sample.target"
     pairs = files.number_of_lines(data.train_source)
@@ -162,8 +163,11 @@ def measure(
     config: RunConfig, sides: tuple[SideReport, SideReport], folder: Path, seconds: float = SECONDS
 ) -> Cost:
     """Measure the speed: train a new model for at least `seconds` on a sample of the text, which is stored in
-    `folder`. `sides`: reports on source and target. Chooses device, threads and matrix back end of this
-    process. UserError if the batches do not fit into memory."""
+    `folder`. `sides`: reports on source and target. Sets threads and matrix back end of this process.
+
+    UserError if the batches do not fit into memory, ConfigError for a device that cannot be used, other
+    errors as from `take_sample`.
+    """
     sample = take_sample(config, sides, folder)
     device = devices.resolve_device(config.device)
     shown = devices.set_up_device(device, config.threads or None, config.matmul)
@@ -206,13 +210,14 @@ def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJ
 
 
 def make_job(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
-    """Create a training job that trains a new model on the sample."""
+    """Create a training job that trains a new model on the sample, with the sizes of the whole text's
+    vocabularies."""
     training = config.training
     torch.manual_seed(config.seed)
     model = make(
         cast(ModelConfig, config.model),
         *sample.vocab_sizes,
-        spelling=list(map(str, range(sample.vocab_sizes[0]))),
+        spelling=list(map(str, range(sample.vocab_sizes[0]))),  # the speed does not depend on the words
     ).to(device)
     job = TrainingJob(config, device)
     job.set_up(
@@ -225,8 +230,8 @@ def make_job(config: RunConfig, sample: TrainingSample, device: str) -> Training
 
 
 def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
-    """Run updates for at least `seconds`. Returns the number of measured updates, their target units, and the
-    seconds that they took."""
+    """Run WARM_UP updates, then at least FEWEST more, for at least `seconds`. Returns the number of these
+    measured updates, their target units, and the seconds that they took. UserError as from `loop.update`."""
     job.model.train()
     stream = chain.from_iterable(map(job.stream.batches, count()))
     updates = units = 0
@@ -265,7 +270,8 @@ def planned_epochs(config: RunConfig, updates: float) -> float:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Context that suppresses log messages, which would describe the sample instead of the text."""
+    """Context that suppresses log messages up to warnings, which would describe the sample instead of the
+    text."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -21,7 +21,8 @@ from nmt.training.validation import DevScore
 
 @dataclass
 class TrainingProgress:
-    """Progress of a run; saved with every checkpoint. Costs are sums since the last log line."""
+    """Progress of a run; saved with every checkpoint. `log_cost` and `log_words` are sums since the last log
+    line."""
 
     step: int = 0  # updates
     epoch: int = 0

@@ -35,13 +35,16 @@ log = logging.getLogger(__name__)
 
 
 Item = TypeVar("Item")
-ZEROS = 3  # validations of BLEU or chrF 0.00 in a row after which a warning says what that means
+ZEROS = 3  # a warning is logged after this many validations in a row with BLEU or chrF 0.00
 
 
 def train(job: TrainingJob) -> str:
-    """Train until a limit is reached, patience runs out, or the callback `job.stop` returns true; then save.
-    Returns the reason for the log, `signal` for the callback. UserError for a gradient that is not finite and
-    for a batch that does not fit into memory."""
+    """Train until a limit is reached, patience runs out, or the callback `job.stop` returns true; then
+    validate and save, after `stop` only save. Returns the reason for the log, `signal` for the callback.
+
+    UserError for a gradient or weights that are not finite, for a batch or a development set that does not
+    fit into memory, and for files that cannot be written; ConfigError as from `Team.wrap`.
+    """
     logs = open_logs(job)
     try:
         reason = run_updates(job, logs)
@@ -91,8 +94,9 @@ def run_updates(job: TrainingJob, logs: TrainingLogs) -> str:
 
 
 def agree(job: TrainingJob, reason: str) -> str:
-    """The first process's reason to stop, sent to all processes with the other values that the next learning
-    rate depends on."""
+    """Let all processes follow the first one. Returns its reason to stop, empty to go on; the others get a
+    reason of their own wording. Sets the values of the progress that the next learning rate depends on to
+    those of the first process."""
     progress = job.progress
     values = progress.decayed, progress.seconds, progress.validation_seconds
     reason, [progress.decayed, progress.seconds, progress.validation_seconds] = job.team.agree(
@@ -113,17 +117,19 @@ def groups(job: TrainingJob, batch_count: int) -> Iterator[tuple[int, list[AnyBa
 
 
 class UpdateResult(NamedTuple):
-    """Sizes and costs of an update, summed over processes."""
+    """Sizes and cost of an update, over all processes."""
 
-    cost: float  # Σ -log p of the batches, smoothed
+    cost: float  # sum of the costs of the batches, see Trainable.cost
     norm: float  # of the gradient before clipping
     sentences: int
-    words: int
+    words: int  # target units, end symbols included
 
 
 def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) -> UpdateResult:
-    """Update the weights once, with the gradients of these batches and those of the other processes. `idle`:
-    the other processes have one more batch than this one. UserError if the gradient is not finite."""
+    """Update the weights once, with the gradients of these batches and those of the other processes. Also
+    sets the learning rate, updates the moving average, and calls the callbacks; `count_update` adds the
+    result to the progress. `idle`: other processes have one more batch than this one. UserError if the
+    gradient is not finite."""
     config, team = job.training, job.team
     job.optimizer.zero_grad(set_to_none=True)
     sentences, words = team.totals(
@@ -145,7 +151,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
                     torch.autograd.backward(weight * team.size * total / divisor)
             else:
                 total, job.carried = job.model.cost(batch, config.label_smoothing, job.carried)
-                torch.autograd.backward(total / divisor)  # Tensor.backward would leave the mode
+                torch.autograd.backward(total / divisor)  # Tensor.backward would leave the bf16 mode
             cost += weight * float(total.detach())
     [cost] = team.totals(cost)
     norm = clip(job.model.parameters(), config.clip)
@@ -168,7 +174,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
 
 def count_update(progress: TrainingProgress, batches: int, done: UpdateResult) -> None:
     """Add an update to the progress. `batches`: its number of batches, over all processes; `done`: its sizes
-    and costs."""
+    and cost."""
     progress.step += 1
     progress.batch += batches
     progress.sentences += done.sentences
@@ -178,7 +184,7 @@ def count_update(progress: TrainingProgress, batches: int, done: UpdateResult) -
 
 def write_log(job: TrainingJob, logs: TrainingLogs, norm: float) -> None:
     """Log the progress, write it to train.tsv, and add a point to each curve; then reset the sums of costs
-    and words. `norm`: of the last gradient, before clipping."""
+    and words. Processes other than the first only reset. `norm`: of the last gradient, before clipping."""
     progress = job.progress
     if not job.team.first:
         progress.log_cost, progress.log_words = 0.0, 0
@@ -207,7 +213,8 @@ def time_left(job: TrainingJob, logs: TrainingLogs) -> str:
 
 
 def validate_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
-    """Validate, adapt the learning rate, and save, in the first process; the others wait for it."""
+    """Validate, adapt the learning rate, and save, in the first process. The others return at once, and wait
+    for it in `agree`. UserError as from `score_and_save`."""
     job.progress.validated = job.progress.step
     if job.team.first:
         with job.team.busy():
@@ -216,7 +223,8 @@ def validate_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
 
 def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
     """Validate the model (its averaged weights, if there are any), adapt the learning rate, log the scores,
-    and save; without a development set only save. For the first process alone."""
+    and save. Without a development set only save, the newest weights as the best. For the first process
+    alone. UserError if the development set does not fit into memory, and as from `save`."""
     progress = job.progress
     began = time.monotonic()
     if job.validate is None:
@@ -237,8 +245,8 @@ def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better
     """Log a validation, write it to dev.tsv, and add a point to each curve. `better`: whether its score is
     the best so far.
 
-    Also counts validations in a row whose BLEU or chrF is 0 in `job.progress.zeros`, and warns when there are
-    ZEROS of them.
+    Also counts in `job.progress.zeros` the validations in a row whose BLEU or chrF, the one that is the
+    metric, is 0.00, and warns when there are ZEROS of them.
     """
     config, progress = job.training, job.progress
     by_cost = config.metric != "cost" and deciding_metric(config.metric, progress) == "cost"
@@ -280,9 +288,10 @@ def judge(config: TrainingConfig, progress: TrainingProgress, value: float) -> b
 
 
 def decay(config: TrainingConfig, progress: TrainingProgress, better: bool, perplexity: float) -> None:
-    """Lower `progress.decayed`, a factor of the learning rate, after validations without improvement or, with
-    `decay_below`, after one whose perplexity is not lower than the previous one by at least this much.
-    `better`: whether this validation is better than all before."""
+    """Lower `progress.decayed`, a factor of the learning rate, after each `decay_patience` validations
+    without improvement or, with `decay_below`, after a validation whose perplexity fell by less than this
+    much. `better`: whether this validation is better than all before; `perplexity`: that of this validation,
+    which is recorded."""
     if config.decay_below:
         due = progress.perplexity is not None and progress.perplexity - perplexity < config.decay_below
     else:
@@ -347,8 +356,8 @@ def compute_first_batch(job: TrainingJob) -> None:
     DistributedDataParallel sums gradients in the order in which they arrived in the first backward pass, but
     that pass itself uses another order. Without this batch, the sums of three or more processes would be
     rounded differently in the first update after a start, and a resumed run would differ in the last bits.
-    The batch, the same in all processes and starts, also stands in where there are fewer batches than
-    processes.
+    The batch is the same in all processes and starts. It stays in `job.spare`, for updates in which a process
+    has no batch of its own.
     """
     if job.team.size == 1:
         return
@@ -405,8 +414,8 @@ def last_save(job: TrainingJob) -> str:
 
 
 def remedy(job: TrainingJob, batch: BatchSize) -> str:
-    """Suggest settings for a new run whose updates are as large, but in batches that fit into memory.
-    `batch`: size of the batch that did not fit."""
+    """Suggest settings for a new run in which batches fit into memory, where possible with updates of the
+    same size. `batch`: size of the batch that did not fit."""
     if batch.sentences == 1:
         return f"Set data.max_length below {batch.longest - 1}, or make the model smaller"
     if getattr(job.model, "carries", False):

@@ -16,8 +16,7 @@ BLOCK = 1 << 16  # floats; five arrays of 256 kiB stay in a core's cache, three 
 
 
 class Adadelta(Optimizer):
-    """Zeiler 2012: G = ρG + (1-ρ)g²;  Δ = -√(D+ε)/√(G+ε) g;  D = ρD + (1-ρ)Δ²;  θ = θ + lr Δ. Equal to
-    torch's to 1e-6."""
+    """Zeiler 2012: G = ρG + (1-ρ)g²;  Δ = -√(D+ε)/√(G+ε) g;  D = ρD + (1-ρ)Δ²;  θ = θ + lr Δ"""
 
     def __init__(
         self, parameters: Iterable[Parameter], lr: float = 1.0, rho: float = 0.95, eps: float = 1e-6
@@ -216,6 +215,6 @@ SCHEDULES: dict[str, Schedule] = {"constant": constant, "inverse_sqrt": inverse_
 def rate_factor(schedule: str, warmup: int, step: int, last: int = 0, used: float = 0.0) -> float:
     """Factor of the learning rate at update `step`, counted from 1: step / warmup during the warm-up, then
     that of the schedule. `last`: number of the last update, 0 if only a time limit applies; `used`: share of
-    the time limit used so far. Schedules that end at 0 reach it at whichever comes first."""
+    the time limit used so far. The linear schedule reaches 0 at whichever of the two comes first."""
     factor = step / warmup if step < warmup else SCHEDULES[schedule](warmup, step, last)
     return min(factor, 1 - used) if schedule == LINEAR else factor

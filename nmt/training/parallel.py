@@ -86,7 +86,7 @@ class Team:
         return self.rank == 0
 
     def wrap(self, model: Trainable) -> None:
-        """Wrap a model so that its gradients are summed over all processes. ConfigError for a model that
+        """Wrap a model so that its gradients are averaged over all processes. ConfigError for a model that
         carries its state through the text, or that has a part with `one_process`, the reason why it needs a
         single process."""
         if self.size == 1:
@@ -117,8 +117,8 @@ class Team:
         return nullcontext() if last or self.costs is None else self.costs.no_sync()
 
     def cost(self, batch: AnyBatch, smoothing: float) -> Tensor:
-        """Cost of a batch in this process, a scalar () to be differentiated. `wrap` must have been called;
-        `smoothing`: label smoothing."""
+        """Cost of a batch in this process, a scalar () to be differentiated; `smoothing`: label smoothing.
+        `wrap` must have been called, with several processes."""
         assert self.costs is not None
         return cast(Tensor, self.costs(batch, smoothing))
 
@@ -137,15 +137,15 @@ class Team:
 
     def agree(self, reason: str, *values: float) -> tuple[str, list[float]]:
         """Share the first process's decision: returns its reason to stop, empty if training goes on, and its
-        values, at most three. Other processes get a reason of their own wording."""
+        values, at most three. In the other processes the reason has another wording."""
         if self.size == 1:
             return reason, list(values)
         stops, *heard = self.broadcast(float(bool(reason)), *values)
         return (reason if self.first else "the first process stops") if stops else "", heard
 
     def broadcast(self, *values: float) -> list[float]:
-        """Send the values of the first process, at most MOST_VALUES, to all; the others wait for them, and
-        their own values are ignored. Returns those of the first."""
+        """Send the values of the first process, at most MOST_VALUES, to all, and return them. The others wait
+        for them; of their own values only the number counts, which must be the same."""
         said = torch.tensor([1.0, *values] if self.first else [0.0] * (1 + MOST_VALUES), dtype=torch.float64)
         said = torch.nn.functional.pad(said, (0, 1 + MOST_VALUES - len(said)))
         dist.broadcast(said, 0, group=self.waiting)
@@ -187,7 +187,8 @@ class Team:
 
     def wait_for_files(self, directory: Path) -> None:
         """Wait until all processes see the same files in a run directory as the first one, since a shared
-        file system may show them later on other hosts."""
+        file system may show them later on other hosts. ConfigError if one still does not after DYING
+        seconds."""
         [wanted] = self.broadcast(float(fingerprint(directory)))
         until = time.monotonic() + DYING
         while not (seen := fingerprint(directory) == wanted) and time.monotonic() < until:
@@ -246,8 +247,9 @@ def may_restart() -> bool:
 
 
 def check_restarts() -> None:
-    """ConfigError where torchrun would start processes again with addresses of the earlier start in its
-    store, for which they would wait. So does torch 2.9 to 2.13, unless each start gets a new store."""
+    """ConfigError if processes that torchrun starts again would find the addresses of the earlier start in
+    its store, and wait for them. That is so in torch 2.9 to 2.13, unless each start gets a store of its
+    own."""
     if may_restart() and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         raise ConfigError(
             "--max-restarts: torchrun would keep the addresses of processes that it has ended, and those "
@@ -257,7 +259,8 @@ def check_restarts() -> None:
 
 def join(device: str, seed: int) -> tuple[Team, str]:
     """Create the team that torchrun's environment variables describe; also returns the device of this
-    process. ConfigError if there are fewer GPUs than processes, or if a restart would not work."""
+    process. `device`: cpu or cuda; `seed`: that of the run. ConfigError if this machine has fewer GPUs than
+    processes, or if a restart would not work; LostProcess if another process cannot be reached."""
     check_restarts()
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:

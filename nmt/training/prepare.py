@@ -49,7 +49,7 @@ class ParallelData:
     config: DataConfig
     pipelines: Pipelines
     vocabs: Vocabs
-    text: TokenizedText  # may hold the words already
+    text: TokenizedText  # the training text
     cache: Path  # the folder of the binarized pairs
     thorough: bool = True  # whether `open_corpus` checks all ids and checksums
 
@@ -68,7 +68,7 @@ def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool
 def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[Pipelines, Vocabs]:
     """Create text pipelines and vocabularies; whatever is not given (truecase models, subwords, vocabularies)
     is learned from the training text. `text`: the training text, which stores its words for `make_corpus`.
-    ConfigError for settings that contradict each other."""
+    ConfigError for settings that contradict each other, DataError for a file that is missing or malformed."""
     text = text or training_text(config)
     source, target = sides = [LearningSide.of(name, config) for name in ("source", "target")]
     pipelines = source.pipeline, target.pipeline
@@ -78,7 +78,7 @@ def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[P
             "holds words as they are; use keep"
         )
     learn_case(pipelines, text)
-    for pair in pairs_of(config, pipelines, text):
+    for pair in training_pairs(config, pipelines, text):
         for side, words in zip(sides, pair, strict=True):
             side.text.add(words)
     learn_subwords(config, source, target, show_bar=text.show_bar)
@@ -86,8 +86,9 @@ def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[P
     return pipelines, make_vocabs(config, pipelines, counts)
 
 
-def pairs_of(config: DataConfig, pipelines: Pipelines, text: TokenizedText) -> Iterator[Pair]:
-    """Yield the training pairs as words, before subwords."""
+def training_pairs(config: DataConfig, pipelines: Pipelines, text: TokenizedText) -> Iterator[Pair]:
+    """Yield the training pairs as words, before subwords. DataError for text or a phrase table that is
+    malformed."""
     if config.phrase_table:
         return text.show_progress(table_pairs(config), "pairs", "reading")
     return ((words, target_words) for words, target_words in text.words(*pipelines))
@@ -145,7 +146,8 @@ def make_cut(data: ParallelData) -> Cut | None:
 
 def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], name: str) -> Vocab:
     """Make the vocabulary of a side: that of its file, or the most frequent units; with SentencePiece, all
-    units. `units`: counts in the training text; `name`: of the side, for the log."""
+    units. Logs its coverage of the text, as a warning if that is low. `units`: counts in the training text;
+    `name`: of the side, for the log. DataError for a file that is missing or malformed."""
     if side.vocab_file:
         return Vocab.load(side.vocab_file)
     if pipeline.raw:
@@ -162,15 +164,18 @@ def make_vocab(side: SideConfig, pipeline: TextPipeline, units: Counter[str], na
 
 
 def make_corpus(data: ParallelData) -> Corpus:
-    """Open the binarized training pairs; they are written again only if a file, the text pipeline or a
-    vocabulary has changed. DataError for a corpus of which no pair is left."""
+    """Open the binarized training pairs. They are written again only if a file, the vocabularies, or settings
+    that they depend on have changed. DataError for text that is malformed, and for a corpus of which no pair
+    is left."""
     config, text, stamp = data.config, data.text, make_stamp(data.config, *data.vocabs)
     with lock_cache(data.cache):
         if read_stamp(data.cache).get("stamp") != stamp:
             source, target = data.pipelines
             pairs = (
                 (source.cut(words), target.cut(target_words))
-                for words, target_words in add_tags(config, pairs_of(config, data.pipelines, text), text)
+                for words, target_words in add_tags(
+                    config, training_pairs(config, data.pipelines, text), text
+                )
             )
             numbered = text.show_progress(pairs, "pairs", "numbering the words")
             sizes = text.listed.sizes if text.listed else ()
@@ -185,7 +190,8 @@ def make_corpus(data: ParallelData) -> Corpus:
 
 
 def add_tags(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> Iterator[Pair]:
-    """Prefix each source with the tag of its corpus, unless the sentence has no words."""
+    """Put the tag of its corpus before each source that has words; without `data.corpora`, pairs stay as they
+    are. `pairs`: all pairs of `text`, whose `listed` has the number of pairs of each corpus."""
     if not text.listed:
         yield from pairs
         return
@@ -220,8 +226,8 @@ def report_pairs(report: BinarizeReport, max_length: int) -> None:
 
 
 def lock_cache(cache: Path) -> AbstractContextManager[None]:
-    """Lock a cache while it is built or opened, since several trainings may share it. A read-only cache needs
-    no lock."""
+    """Context that locks a cache while it is built or opened, since several trainings may share it; waits for
+    another holder. A read-only cache needs no lock."""
     if cache.exists() and not os.access(cache, os.W_OK):
         return nullcontext()
     return locked(cache, "nmt-train", wait=True)
@@ -230,7 +236,7 @@ def lock_cache(cache: Path) -> AbstractContextManager[None]:
 def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
     """Read the development pairs of a translator, and log how many of their words are unknown; None without a
     development set. `bleu_tokenizer`: a tokenizer of sacreBLEU, or TOKENIZED. ConfigError for a tokenizer
-    that cannot be used, DataError for files of unequal length."""
+    that cannot be used, DataError for files that cannot be read or have unequal lengths."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None
@@ -312,9 +318,9 @@ def make_running(
     text: TokenizedText | None = None,
     thorough: bool = True,
 ) -> Corpus:
-    """Open the binarized training text of a language model; it is written to `cache` again only if the file,
-    the text pipeline or the vocabulary has changed. `text`: the training text, which may hold its words
-    already; `thorough`: as for `open_corpus`."""
+    """Open the binarized training text of a language model. It is written to `cache` again only if the file,
+    the vocabulary, or settings that it depends on have changed. `text`: the training text, which may hold its
+    words already; `thorough`: as for `open_corpus`. DataError for text that is malformed."""
     text = text or training_text(config)
     stamp = running.make_stamp(config, vocab)
     with lock_cache(cache):
@@ -328,7 +334,7 @@ def make_running(
 
 def make_dev_text(config: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Corpus | None:
     """Read the development text of a language model, and log how many of its units are unknown; None without
-    one."""
+    one. DataError for a file that cannot be read."""
     if not config.dev_text:
         return None
     texts = [vocab.encode(pipeline.units(line)) for line in files.read_lines(config.dev_text)]
@@ -356,12 +362,13 @@ class LearningSide:
     config: SideConfig
     kind: str  # kind of subwords, or `none`
     pipeline: TextPipeline
-    text: TrainingText
+    text: TrainingText  # filled by the caller of `of`; `learn_subwords` learns from it
 
     @classmethod
     def of(cls, name: str, data: DataConfig) -> Self:
-        """Create a side without reading any text. ConfigError, naming the side, for settings that contradict
-        each other."""
+        """Create a side of `data`, `name` being source or target, without reading its text. ConfigError,
+        naming the side, for settings that contradict each other; DataError for a file of subwords that is
+        malformed."""
         config = data.source if name == "source" else data.target
         try:
             kind = subword_kind(config, data.bpe_merges)
@@ -400,11 +407,12 @@ def learn_subwords(data: DataConfig, *sides: LearningSide, show_bar: bool = Fals
 
 
 def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> None:
-    """Learn the subwords for one side, or for both sides together, and set them in their pipelines."""
+    """Learn the subwords for one side, or for both sides together, and set them in their pipelines. `sides`:
+    one or two, of the same kind. ConfigError for a setting that does not suit the text."""
     text = sides[0].text if len(sides) == 1 else sides[0].text + sides[1].text
     names = " and ".join(side.name for side in sides)
     with Progress(data.bpe_merges, "merges", show_bar, f"learning {sides[0].kind}") as progress:
-        how = LearnSettings(
+        settings = LearnSettings(
             merges=data.bpe_merges,
             pieces=data.pieces,
             byte_fallback=data.byte_fallback,
@@ -412,7 +420,7 @@ def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> No
             over=progress.over,
         )
         try:
-            learned = SUBWORDS[sides[0].kind].learn(text, how)
+            learned = SUBWORDS[sides[0].kind].learn(text, settings)
         except ConfigError as error:
             raise ConfigError(f"data.{error}") from error
     log.info("%s subwords: %s, %s from %s", names, sides[0].kind, learned.summary, text.summary)
@@ -421,7 +429,8 @@ def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> No
 
 
 def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bool:
-    """Whether one set of subwords is learned for both sides together."""
+    """Whether one set of subwords is learned for both sides together: with data.bpe_joint, if both have the
+    same kind of subwords and one vocabulary or texts in the same script."""
     if not data.bpe_joint or source.kind != target.kind or source.config.unicode != target.config.unicode:
         return False
     if data.shared_vocabulary or not source.text.sentences:
@@ -432,8 +441,8 @@ def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bo
 
 
 def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
-    """Count the units of a side in the training text, and include with a count of 1 the other units that the
-    subwords, with sampling too, can produce."""
+    """Count the units of a side in the training text. Units that the text lacks get a count of 1 if the
+    side's subwords want an id for them, see `Subwords.inventory`."""
     cutting = side.pipeline.subwords
     if not side.text.sentences:
         counts = side.pipeline.unit_counts(side.text.words)

@@ -51,10 +51,13 @@ class Trainable(Protocol):
     def device(self) -> torch.device: ...
 
     def cost(self, batch: Any, smoothing: float, carried: Any) -> tuple[Tensor, Carried]:
-        """Compute Σ -log p (natural logarithm) of the target tokens, (), to be differentiated.
+        """Compute the cost of a batch, (), to be differentiated: Σ -log p (natural logarithm) of the target
+        tokens, and the penalties of the model. Also returns the state after this chunk of running text; None
+        for other models.
 
         `smoothing`: share of each token's weight that is spread over the vocabulary. `carried`: state after
-        the previous chunk of running text. Also returns the state after this chunk; None for other models."""
+        the previous chunk; None at the start.
+        """
         ...
 
     def train(self, mode: bool = True) -> Self: ...

@@ -60,11 +60,11 @@ class LogTable:
             self.write(columns)
 
     def add(self, values: Mapping[str, str]) -> None:
-        """Write a line: the value of each column."""
+        """Write a line: the value of each column. UserError if that fails."""
         self.write([values[column] for column in self.columns])
 
     def write(self, fields: Sequence[str]) -> None:
-        """Write the fields of a line."""
+        """Write the fields of a line at once. UserError if that fails."""
         try:
             self.file.write("\t".join(fields) + "\n")
             self.file.flush()
@@ -102,8 +102,8 @@ class NullLogTable(LogTable):
 
 
 def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[LogTable, LogTable]:
-    """Open train.tsv and dev.tsv of a run, truncated to their sizes at the last save. `sizes`: None for a new
-    run."""
+    """Open train.tsv and dev.tsv of a run, truncated to their sizes (bytes) at the last save. `sizes`: None
+    for a new run. UserError if they cannot be written."""
     train_size, dev_size = sizes or (None, None)
     return (
         LogTable(directory / TRAIN_LOG, TRAIN_COLUMNS, train_size),
@@ -125,7 +125,7 @@ class Clock:
         self.updates = 0
 
     def seconds(self) -> float:
-        """Seconds of work over all starts."""
+        """Seconds of all starts, validations and saves included."""
         return time.monotonic() - self.start
 
     def tick(self) -> None:
@@ -136,8 +136,8 @@ class Clock:
         self.last = now
 
     def leave_out(self, seconds: float) -> None:
-        """Exclude seconds that have just passed from the time of training, so that words per second and the
-        pace of updates describe training alone."""
+        """Leave seconds that have just passed out of the words per second and the pace of updates, which
+        describe training alone; `seconds` still counts them."""
         self.mark += seconds
         self.last += seconds
 
@@ -154,7 +154,8 @@ class Board:
     not delay the first update."""
 
     def __init__(self, directory: Path, wanted: bool, step: int) -> None:
-        """`step`: the update at which the run is resumed; later values are dropped."""
+        """`wanted`: whether to write curves at all; `step`: the update at which the run is resumed: values of
+        later updates, which an earlier start wrote, are dropped."""
         self.wanted = wanted
         self.directory = directory
         self.step = step
@@ -198,7 +199,8 @@ class TrainingLogs:
 
 
 def open_logs(job: TrainingJob) -> TrainingLogs:
-    """Open train.tsv, dev.tsv and the curves, truncated to the last save, and start the clock."""
+    """Open train.tsv, dev.tsv and the curves, truncated to the last save, and start the clock. Processes
+    other than the first get logs that discard everything. UserError if they cannot be written."""
     progress, first = job.progress, job.team.first
     board = Board(job.directory / CURVES, job.training.tensorboard and first, progress.step)
     tables = open_tables(job.directory, job.log_sizes) if first else (NullLogTable(), NullLogTable())
@@ -225,7 +227,8 @@ class TrainingState(TypedDict):
 
 def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
     """Save a job, in the first process alone: weights, training.pt that names them, and the index, in this
-    order; then remove older weights. UserError for weights that are not finite and for a full disk."""
+    order. Then remove weights other than the best and the `training.keep` newest. UserError for weights that
+    are not finite and for a full disk."""
     progress = job.progress
     if not job.team.first:
         return
@@ -265,7 +268,8 @@ def check_finite(job: TrainingJob) -> None:
 
 
 def load_state(directory: Path) -> TrainingState | None:
-    """Load the last saved training state; None if nothing has been saved yet."""
+    """Load the last saved training state; None if nothing has been saved yet. CheckpointError if it is
+    damaged."""
     if not (directory / STATE).exists():
         return None
     run_directory.verify(directory, INDEX)
@@ -286,7 +290,8 @@ def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgr
 
 
 def restore(job: TrainingJob, state: TrainingState) -> None:
-    """Restore model, optimizer and random numbers from a saved state. CheckpointError if it does not fit."""
+    """Restore progress, optimizer, weights and random numbers from a saved state; the first process then
+    cleans up the run, see `tidy`. CheckpointError if the state does not fit."""
     job.progress, job.log_sizes = saved_position(job.directory, state)
     try:
         job.optimizer.load_state_dict(state["optimizer"])

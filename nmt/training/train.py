@@ -41,7 +41,8 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
 
     `overwrite`: remove an existing run and start afresh. `stop` is called after each update; if it returns
     true, training ends with a save. Progress is logged by the loggers of package `nmt`. ConfigError,
-    DataError or CheckpointError says in one line what is wrong with the configuration, a text or the run.
+    DataError or CheckpointError says in one line what is wrong with the configuration, a text or the run;
+    UserError also for a run directory that is in use, and as from `nmt.training.loop.train`.
 
     >>> run = train({
     ...     "run": "runs/small",
@@ -85,7 +86,8 @@ def train_language_model(
 
 
 def read(config: Configuration) -> RunConfig:
-    """Read and check a configuration. ConfigError as from `config_file.load`."""
+    """Read and check a configuration. A RunConfig is completed in place, see `config_file.check_config`.
+    Errors as from `config_file.load`."""
     if isinstance(config, RunConfig):
         config_file.check_config(config)
         return config
@@ -169,9 +171,9 @@ def run_job(job: TrainingJob, overwrite: bool) -> str:
 
 
 def reopen(job: TrainingJob) -> state.TrainingState | None:
-    """Load the saved training state of an existing run; None for a new run, and for one without a save.
-    ConfigError if the configuration differs, DataError if an input file has changed, CheckpointError for a
-    damaged run."""
+    """Load the saved training state of an existing run; None for a new run, and for one without a save. The
+    first process removes what an earlier start left unfinished. ConfigError if the configuration differs,
+    DataError if an input file has changed, CheckpointError for a damaged run."""
     directory = job.directory
     if job.team.first:
         run_directory.sweep(directory)
@@ -191,7 +193,7 @@ def reopen(job: TrainingJob) -> state.TrainingState | None:
 
 def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
     """The limit that a saved job has already reached; empty if there is none. If there is one, neither texts
-    nor model need to be loaded."""
+    nor model need to be loaded: the first process cleans up the run and its logs, and reports the end."""
     progress, sizes = state.saved_position(job.directory, saved)
     reason = limit_reached(job.training, progress)
     if not reason or progress.validated != progress.step:
@@ -205,14 +207,14 @@ def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
 
 
 def assemble(job: TrainingJob, saved: state.TrainingState | None) -> None:
-    """Set up a job: device, model, batches and development set. `saved`: state of a run to resume, None for a
-    new run."""
+    """Set up a job: device, threads, model, batches and development set. `saved`: state of a run to resume,
+    None for a new run. Errors as from the `build` of the model's kind, and from `devices.set_up_device`."""
     config, job.fresh = job.config, saved is None
     resolve_tokenizer(config)
     devices.settle_threads()
     # a resumed run has the back end of matrix products that it was started with
-    wish = saved["extra"]["matmul"] if saved else config.matmul
-    log.info("%s", devices.set_up_device(job.device, config.threads or None, wish))
+    matmul = saved["extra"]["matmul"] if saved else config.matmul
+    log.info("%s", devices.set_up_device(job.device, config.threads or None, matmul))
     if job.fresh:
         log.info("languages: %s", describe_languages(config))
     build.trainable_kind(config.settings).build(job)
@@ -220,8 +222,8 @@ def assemble(job: TrainingJob, saved: state.TrainingState | None) -> None:
 
 
 def resolve_tokenizer(config: RunConfig) -> None:
-    """Replace `bleu_tokenizer: auto` by the tokenizer that the run has recorded or, for a new run, by one
-    that suits the data."""
+    """Replace `bleu_tokenizer: auto` in the configuration by the tokenizer that the run has recorded or, for
+    a new run, by one that suits the data."""
     directory, training = Path(config.run), config.training
     if config.monolingual:
         return

@@ -146,7 +146,7 @@ def check_vectors(config: RunConfig, vocabs: Mapping[str, Vocab]) -> None:
 
 def apply_vectors(config: RunConfig, model: object, vocabs: Mapping[str, Vocab], fresh: bool) -> None:
     """Put pretrained vectors into a model if it is `fresh`, and freeze them if training.freeze_vectors says
-    so, also in a resumed run. `vocabs`: by side, source or target."""
+    so, also in a resumed run. `vocabs`: by side, source or target. DataError as from `read_vectors`."""
     for side, vocab in vocabs.items():
         frozen = config.training.freeze_vectors in (side, "both")
         if vectors_file(config, side) and (fresh or frozen):

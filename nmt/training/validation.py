@@ -26,7 +26,7 @@ from nmt.text.vocab import Vocab
 from nmt.training.config import AUTO
 from nmt.training.protocols import Trainable
 
-BATCH = 64
+BATCH = 64  # pairs
 TRACKS, STEPS = 16, 100  # parallel tracks, and units per chunk, for models that carry their state
 
 
@@ -40,7 +40,7 @@ class DevSet:
     references: References  # the target lines, as they are in the file or, with `tokenized`, as words
     target: TextPipeline
     target_vocab: Vocab
-    tokenized: bool = False  # both sides are scored as the words that the model sees
+    tokenized: bool = False  # compare translations and references as words, before detokenization
 
 
 @dataclass
@@ -75,12 +75,12 @@ class DevScore:
         return "".join(f", {name} {value:.2f}" for name, value in values.items() if not math.isnan(value))
 
 
-def bleu_tokenizer(wish: str, data: DataConfig) -> str:
-    """The name of sacreBLEU's tokenizer for a development set. `wish`: a name, or auto, which chooses the
-    tokenizer of the target language, or `none` for tokenized text. Text for SentencePiece is raw, whatever
-    `target.tokenize` says."""
-    if wish != AUTO:
-        return wish
+def bleu_tokenizer(requested: str, data: DataConfig) -> str:
+    """The name of sacreBLEU's tokenizer for a development set. `requested`: a name, or AUTO, which chooses
+    the tokenizer of the target language, or `none` for tokenized text. Text for SentencePiece is raw,
+    whatever `target.tokenize` says."""
+    if requested != AUTO:
+        return requested
     raw = data.target.tokenize or reads_raw(subword_kind(data.target, data.bpe_merges))
     return metrics.tokenizer_for(data.target.language) if raw else "none"
 
@@ -124,7 +124,8 @@ def validate_aligned(model: AlignedModel, pairs: Sequence[AlignedPair]) -> DevSc
 
 @contextmanager
 def evaluating(model: Trainable) -> Iterator[None]:
-    """Put a model in evaluation mode, without dropout, and restore its previous mode afterwards."""
+    """Context in which a model is in evaluation mode, without dropout; afterwards it has its previous mode
+    again."""
     training = model.training
     model.train(False)
     try:
