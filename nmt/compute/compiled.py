@@ -29,11 +29,12 @@ R = TypeVar("R")
 
 
 def cache_folder() -> Path | None:
-    """Folder for compiled code, beside the sources or in the user's cache; None if neither is writable (a
-    service without a home directory, say).
+    """Folder for compiled code, beside the sources or in the user's cache; creates it. None if neither is
+    writable (a service without a home directory, say).
 
     Its name contains a hash of all compiled sources. numba itself only checks the file of the function that
-    is called, not those of the functions that it calls, and would run old code after a partial update."""
+    is called, not those of the functions that it calls, and would run old code after a partial update.
+    """
     here = Path(__file__).parent
     digest = hashlib.sha256()
     for folder in (here.parents[1] / name for name in COMPILED):

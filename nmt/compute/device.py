@@ -87,7 +87,7 @@ def use_back_end(back_end: str) -> None:
 
 
 def back_end_in_use() -> str:
-    """The back end that `use_back_end` or `choose_back_end` has switched to."""
+    """The back end that `use_back_end` or `choose_back_end` has switched to; mkl before the first switch."""
     return "onednn" if torch.backends.mkldnn.matmul.fp32_precision == "bf16" else "mkl"  # type: ignore[attr-defined]
 
 
@@ -134,8 +134,8 @@ def choose_back_end(requested: str = "auto", choices_file: Path | None = None) -
 
 
 def decide_back_end(requested: str) -> BackEndChoice:
-    """Choose a back end, by measuring unless `requested` is mkl, and switch to it. ConfigError for onednn if
-    it is not exact on this machine."""
+    """Choose a back end, by measuring unless `requested` is mkl, and switch to it; mkl where torch has no
+    oneDNN. ConfigError for onednn if it is not exact on this machine."""
     if requested == "mkl" or not torch.backends.mkldnn.is_available():
         use_back_end("mkl")
         return BackEndChoice("mkl")
@@ -152,7 +152,8 @@ def decide_back_end(requested: str) -> BackEndChoice:
 
 
 def recall_choice(choices_file: Path) -> BackEndChoice | None:
-    """Read the choice that a file records for this processor; None if there is none."""
+    """Read the choice that a file records for this processor; None if there is none, or the file cannot be
+    read."""
     with suppress(OSError, DataError, ValueError):
         for line in files.read_lines(choices_file):
             name, back_end, error, speed = line.split("\t")
@@ -209,11 +210,12 @@ def resolve_device(device: str, cpu_only: bool = False) -> str:
 
 
 def set_up_device(device: str, threads: int | None, matmul: str, choices_file: Path | None = None) -> str:
-    """Check the device, and set the number of threads and the matrix back end of this process; returns a line
-    for the log. ConfigError for a device or back end that is unknown or cannot be used.
+    """Check the device, and set the number of threads and, for the CPU, the matrix back end of this process;
+    returns a line for the log. ConfigError for a device or back end that is unknown or cannot be used.
 
-    `threads`: if None, torch decides. `matmul`: mkl, onednn or auto; `choices_file`: the file in which a run
-    records its back end for each processor."""
+    `threads`: if None, torch decides; too large a number is lowered with a warning. `matmul`: mkl, onednn or
+    auto; `choices_file`: the file in which a run records its back end for each processor.
+    """
     device = resolve_device(device)
     if threads:
         if (most := bounded_threads(threads)) < threads:

@@ -45,8 +45,8 @@ CACHED_OPERANDS = 12  # operands whose rounded copies are kept: the matrices of 
 
 
 def check_precision(precision: str, device: str) -> None:
-    """ConfigError for an unknown precision, and for bf16 on a processor without bf16 products, where it would
-    be slower."""
+    """ConfigError for an unknown precision, and for bf16 on a CPU without bf16 products, where it would be
+    slower."""
     if precision not in PRECISIONS:
         raise ConfigError(f"precision: {precision!r} is unknown, expected one of {', '.join(PRECISIONS)}")
     if precision == "bf16" and device == "cpu" and not processor_flags() & {"avx512_bf16", "amx_bf16"}:
@@ -202,12 +202,12 @@ class Aligns(Protocol):
 
 
 class Reduced(TorchFunctionMode):
-    """`with Reduced("bf16", model):` computes products with the model's matrices in that precision;
-    everything else stays fp32.
+    """`with Reduced("bf16", model):` computes products with the model's matrices in that precision, bf16 or
+    int8; everything else stays fp32.
 
     bf16 rounds inputs and results to 8 bits. int8 scales each row of the input and of the matrix by its
     largest absolute value (symmetrically; the scales of the input are computed at each call) and sums in
-    int32.
+    int32. The matrices are copied once: later changes of the weights have no effect.
     """
 
     def __init__(self, precision: str, model: nn.Module) -> None:

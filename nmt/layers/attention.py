@@ -81,11 +81,12 @@ class WordGrid:
 
 @dataclass
 class HypothesisGrid:
-    """Hypotheses padded to the largest number of hypotheses per sentence, with a row for each sentence that
-    has any."""
+    """R hypotheses of some sentences as a grid (S, W): a row for each sentence, padded to the largest number
+    of hypotheses per sentence. In the grid of `hypothesis_grid` that is not dense, each hypothesis is a
+    row."""
 
-    used: Tensor | None  # (S,) indices of these sentences; None: all, in their order
-    index: Tensor | None  # (R,) position of each hypothesis in the flattened grid; None: R rows of one
+    used: Tensor | None  # (S,) the sentence of each row; None: all sentences, in their order
+    index: Tensor | None  # (R,) position of each hypothesis in the flattened grid; None: its own row
     shape: tuple[int, int]  # S, W
 
     def pad(self, values: Tensor) -> Tensor:
@@ -114,8 +115,9 @@ def sentence_grid(sentence: Tensor, count: int) -> HypothesisGrid:
 
 
 def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> HypothesisGrid:
-    """Lay out hypotheses by their sentences (R,), indices below `count`. Each hypothesis gets a row of its
-    own if the grid would have more than `dense` positions for each of them."""
+    """Lay out hypotheses by their sentences (R,), indices below `count`, with a row for each sentence that
+    has any. Each hypothesis gets a row of its own if the grid would have more than `dense` positions for each
+    of them."""
     used, row, counts = sentence.unique(return_inverse=True, return_counts=True)
     W = int(counts.max()) if len(counts) else 1
     if len(used) * W > dense * len(sentence):
@@ -173,8 +175,8 @@ class Buffer:
 class AttentionMemory:
     """Encoder memory that the decoder attends to: S sentences side by side, padded to the longest."""
 
-    keys: Tensor  # (S, L, A) 2K h_j
-    values: Tensor  # (S, L, D) the annotations h_j, or in search their projections C h_j and O_c h_j
+    keys: Tensor  # (S, L, A) 2K h_j; or a Transformer's keys
+    values: Tensor  # (S, L, D) h_j, in search C h_j and O_c h_j side by side; or a Transformer's values
     mask: Tensor  # (S, L) 0 at words, -inf past the end of a sentence
     room: Buffer = field(default_factory=Buffer)  # scratch memory of the search
 
@@ -230,7 +232,8 @@ class AdditiveAttention(nn.Module):
         self.energy = nn.Parameter(torch.empty(1, units))  # v
 
     def memory(self, values: Tensor, lengths: Tensor) -> AttentionMemory:
-        """Annotations (S, L, D), zeros past the lengths (S,), with their keys and mask"""
+        """Build the memory of annotations (S, L, D), zeros past the lengths (S,), which include end
+        symbols."""
         outside = torch.arange(values.shape[1], device=values.device) >= lengths[:, None]
         mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
         return AttentionMemory(keys=F.linear(values, 2 * self.keys), values=values, mask=mask)
@@ -378,7 +381,8 @@ class _AttentiveGRUFunction(torch.autograd.Function):
 
 def values_gradient(weights: Tensor, d_context: Tensor, sizes: list[int]) -> Tensor:
     """Gradient of the annotations, Σ_i a_ij d_i: attention weights (N, L), gradients of contexts (N, D) ->
-    (B, L, D). One matrix product per sentence, over all its steps."""
+    (B, L, D). One matrix product per sentence, over all its steps. `sizes`: the number of rows at each
+    step."""
     L, D, B, device = weights.shape[1], d_context.shape[1], sizes[0], weights.device
     steps = torch.arange(len(sizes), device=device).repeat_interleave(torch.tensor(sizes, device=device))
     row = torch.cat([torch.arange(rows, device=device) for rows in sizes])
@@ -396,9 +400,9 @@ def attend(
     memory: AttentionMemory,
     sizes: list[int],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Run a GRU with attention, with the reset gate before U, over all words of a batch: projected words `x`
-    (N, 3H), start (B, H) and memory of B sentences, longest target first -> states (N, H), contexts (N, D),
-    attention weights (N, L). `sizes`: the number of rows at each step."""
+    """Run a GRU with attention over all words of a batch: projected words `x` (N, 3H), start (B, H) and
+    memory of B sentences, longest target first -> states (N, H), contexts (N, D), attention weights (N, L).
+    `cell`: with a context, reset `before` and gate `keep_old`; `sizes`: the number of rows at each step."""
     assert cell.reset == "before" and cell.gate == "keep_old" and cell.context is not None
     return apply_triple(
         _AttentiveGRUFunction, x, start, cell.recurrent_gates, cell.recurrent, cell.context,

@@ -50,7 +50,8 @@ def word_scores(
 
 
 def batches_by_length(pairs: Sequence[tuple[Ids, Ids]], size: int) -> Iterator[list[int]]:
-    """Indices of pairs of similar length, the longest first, so that too little memory shows at once."""
+    """Indices of pairs of similar length, `size` at a time, the longest first, so that too little memory
+    shows at once."""
     order = sorted(range(len(pairs)), key=lambda row: (-len(pairs[row][1]), -len(pairs[row][0])))
     for start in range(0, len(order), size):
         yield order[start : start + size]
@@ -150,8 +151,8 @@ Floats = NDArray[np.float64]
 
 
 def distinct_windows(rows: Ints) -> tuple[Ints, Ints]:
-    """Distinct rows of (N, k) and the index of each row in them: (U, k), (N,). Column by column, which is ten
-    times as fast as np.unique(axis=0)."""
+    """Distinct rows of (N, k) and the index of each row in them: (U, k), (N,). Values must not be negative.
+    Column by column, which is ten times as fast as np.unique(axis=0)."""
     index = np.zeros(len(rows), np.int64)
     for column in rows.T:
         index = np.unique(index * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1]

@@ -3,8 +3,8 @@ LSTM, plain and with layer normalization, and the simple layer of Elman (1990).
 
 Letters as in Cho et al. 2014; E input size, H hidden units, C context size, B sentences, N tokens of all
 sentences, R rows. Each layer has two forms of the same equations: `unroll` or `unroll_state`, all steps of a
-batch, and `step`, one word for search. The unrolled GRU, LSTM and Elman layer are custom autograd functions,
-whose weight gradients are one matrix product after the loop.
+batch, and `step`, one word for search. The unrolled LSTM, Elman layer and GRU (with reset `before`) are
+custom autograd functions, whose weight gradients are one matrix product after the loop.
 """
 
 from collections.abc import Sequence
@@ -113,7 +113,7 @@ def penalized_parts(model: nn.Module) -> list[Penalized]:
 
 
 def total_penalty(parts: Sequence[Penalized]) -> Tensor | float:
-    """The sum of the penalties of some parts for a batch: ()"""
+    """The sum of the penalties of some parts since the last call, (); 0 without parts."""
     return sum(part.penalty() for part in parts)
 
 
@@ -341,9 +341,8 @@ class _LSTMFunction(torch.autograd.Function):
 
 
 class LSTM(Cell):
-    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. A state is
-    [h; c], (R, 2H); the context, if any, enters all four gates. There is always a
-    bias: `bias` is ignored."""
+    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. A state is [h;
+    c], (R, 2H); the context, if any, enters all four gates. There is always a bias: `bias` is ignored."""
 
     bias: nn.Parameter
 
@@ -424,7 +423,7 @@ class _ElmanFunction(torch.autograd.Function):
 
 class Elman(Cell):
     """The simple recurrent layer of Elman (1990): h_t = σ(V x_t + U h_{t-1} + b) (Jernite 2018, section 1.4).
-    It reads no context."""
+    It reads no context: `context` of its methods is ignored."""
 
     def __init__(self, inputs: int, hidden: int, bias: bool = True) -> None:
         super().__init__()

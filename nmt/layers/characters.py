@@ -67,7 +67,7 @@ class SpellingSizes:
 
     character: int = 15  # width of a character's vector
     widths: Sequence[int] = (1, 2, 3, 4, 5, 6)
-    filters: int = 25  # number of filters of width w: 25 w
+    filters: int = 25  # a width of w characters has w times as many filters
     most: int = 0  # the most filters of one width; 0: no limit
 
     def filter_count(self, width: int) -> int:
@@ -84,15 +84,15 @@ SMALL_MODEL = SpellingSizes()
 
 
 def alphabet(vocab: Sequence[str]) -> dict[str, int]:
-    """The characters of the words of a vocabulary, by code point, with their rows. A special word is one
-    symbol."""
+    """Map each character of the words of a vocabulary, and each special word as one symbol, to its id:
+    special words first, then characters in order of code points."""
     characters = {character for word in vocab if word not in SPECIALS for character in word}
     return {symbol: number for number, symbol in enumerate([*SPECIALS, *sorted(characters)], OTHER + 1)}
 
 
 def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
-    """The character ids of each word, with begin, end and padding: (V, LONGEST + 2). `symbols`: character ->
-    id; others become OTHER. Longer words lose their middle."""
+    """The character ids of each of W words, with begin, end and padding: (W, LONGEST + 2). `symbols`:
+    character -> id; others become OTHER. Longer words lose their middle."""
     table = torch.full((len(vocab), LONGEST + 2), PAD)
     for row, word in enumerate(vocab):
         letters = [word] if word in SPECIALS else list(word)
@@ -104,9 +104,9 @@ def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
 
 
 class SpelledWords(nn.Module):
-    """Used in place of a table of word vectors: ids (N,) -> (N, E). In training only the distinct words of a
-    batch are computed; otherwise all of them once, into a table, until the weights change. Subclasses define
-    the layers above the convolutions."""
+    """Used in place of a table of word vectors: ids (N,) -> (N, E). In training, and wherever gradients are
+    enabled, only the distinct words of a batch are computed; otherwise all of them once, into a table, until
+    `train` is called. Subclasses define the layers above the convolutions."""
 
     spelling: Tensor
 

@@ -161,7 +161,7 @@ class GatedConvolution(nn.Module):
 
     def node_gates(self, inputs: Tensor, sizes: list[int]) -> list[Tensor]:
         """The gates of every node, for each sentence level by level from the leaves up, positions from the
-        left: B tensors (nodes, 3)"""
+        left: B tensors (nodes, 3), the longest sentence first. Arguments as in `forward`."""
         W_l, W_r, G_l, G_r, bias, gates_bias = self.matrices()
         h = F.linear(inputs, self.leaf)
         result: list[list[Tensor]] = [[] for _ in range(sizes[0])]

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 
 def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
-    """The left singular vectors of a white Gaussian matrix: (size, size), UᵀU = I."""
+    """A random orthogonal matrix, the left singular vectors of a white Gaussian one: (size, size), UᵀU =
+    I."""
     vectors: Tensor = torch.linalg.svd(torch.randn(size, size, generator=generator))[0]
     return vectors
 

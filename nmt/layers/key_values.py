@@ -187,7 +187,7 @@ class KeyValueCache:
 
     def step(self, layers: int, heads: int, like: Tensor, grid: HypothesisGrid | None = None) -> "ColumnStep":
         """Begin a step of a decoder with this many layers and heads: copy the words read so far, with room
-        for one more per hypothesis. `like` (R, D): a tensor with the type and width of the vectors. `grid` is
+        for one more per hypothesis. `like`: a matrix with the type and the width D of the vectors. `grid` is
         ignored."""
         T, R = self.row_index.shape
         values = like.new_empty(T + 1, R, layers * 2 * like.shape[1])
@@ -203,7 +203,9 @@ class KeyValueCache:
 
 
 def join_column(parts: Sequence[tuple[Tensor | None, Tensor]]) -> tuple[Tensor, Tensor]:
-    """A column of several parts, None where a part has none, and the row of each hypothesis in it."""
+    """Join one column of several caches: returns its rows, and the row of each hypothesis in it. If there are
+    more rows than hypotheses, those that no hypothesis uses are left out. `parts`: a column and the row of
+    each hypothesis, -1 for none; None for a cache without this column."""
     pools: list[Tensor] = []
     starts: dict[int, int] = {}
     shifted, count = [], 0
@@ -273,7 +275,7 @@ class ColumnStep(CacheStep):
 #   masks        0  0     0
 #                0  0        0
 
-ROOM = 4
+ROOM = 4  # steps for which a new store has free columns
 
 
 @dataclass
@@ -325,7 +327,8 @@ class SentenceCache:
 
     def sentences(self, used: Tensor, sentence: Tensor, room: int) -> "SentenceCache":
         """Move to a new store that has only the sentences `used` (S,) and the words that a hypothesis
-        contains, with `room` free columns. `sentence` (R,): the index in `used` of each hypothesis."""
+        contains, with `room` free columns, none before the first word. `sentence` (R,): the index in `used`
+        of each hypothesis."""
         if not self.mask.shape[1]:
             layers, two, _, heads, _, width = self.store.pairs.shape
             store = PairStore(self.store.pairs.new_zeros(layers, two, len(used), heads, 0, width))
@@ -356,8 +359,9 @@ class SentenceCache:
         return SentenceCache(store=PairStore(pairs, C), mask=mask, lengths=lengths)
 
     def step(self, layers: int, heads: int, like: Tensor, grid: HypothesisGrid) -> "SentenceStep":
-        """Begin a step of a decoder with this many layers and heads. `like` (..., D): a tensor with the type
-        and width of the vectors. `grid`: the layout of the hypotheses over all S sentences."""
+        """Begin a step of a decoder with this many layers and heads. `like`: a matrix with the type and the
+        width D of the vectors. `grid`: the layout of the hypotheses over all S sentences, see
+        `sentence_grid`."""
         assert grid.index is not None
         (S, W), C = grid.shape, self.mask.shape[1]
         cache = self
@@ -389,8 +393,8 @@ class SentenceStep(CacheStep):
         self.cache, self.grid = cache, HeadGrid(grid, heads, 3, cache.mask)
         self.begin, self.end, self.lengths = C, C + W, cache.lengths
         new = cache.mask.new_full((len(cache.mask), W), -torch.inf)
-        self.mask = torch.cat([cache.mask, new.scatter_(1, (grid.index % W)[:, None], 0)], 1)  # (R, C)
-        visible = grid.pad(self.mask)  # (S, W, C); a position of padding sees all
+        self.mask = torch.cat([cache.mask, new.scatter_(1, (grid.index % W)[:, None], 0)], 1)  # (R, C + W)
+        visible = grid.pad(self.mask)  # (S, W, C + W); a position of padding sees all
         self.visible = visible.repeat_interleave(heads, 0)
 
     def attend(self, layer: int, parts: Tensor) -> Tensor:

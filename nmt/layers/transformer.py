@@ -50,7 +50,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("cached", sinusoids(SINUSOIDS, size).float(), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
-        """LayerwiseAttention up the vectors of positions, computing those beyond the table: (N,) -> (N, D)"""
+        """Look up the vectors of positions, computing those beyond the table: (N,) -> (N, D)"""
         count = int(positions.max()) + 1 if len(positions) else 0
         table = self.cached if count <= len(self.cached) else sinusoids(count, self.size).to(self.cached)
         return table.index_select(0, positions)
@@ -64,7 +64,7 @@ class LearnedPositions(nn.Module):
         self.weight = nn.Parameter(torch.empty(longest, size))
 
     def forward(self, positions: Tensor) -> Tensor:
-        """LayerwiseAttention up the vectors of positions: (N,) -> (N, D)"""
+        """Look up the vectors of positions: (N,) -> (N, D)"""
         return self.weight.index_select(0, positions.clamp(max=len(self.weight) - 1))
 
 
@@ -94,8 +94,8 @@ DROPOUT_STEPS = 1 << 16  # of the share that is dropped
 
 
 def dropout(x: Tensor, share: float, training: bool) -> Tensor:
-    """Set each number to 0 with probability `share`, rounded to 1 / 65536, and divide the others by the
-    probability of being kept. Outside of training x is returned unchanged."""
+    """Set each number to 0 with probability `share`, on the CPU rounded to a multiple of 1 / 65536, and
+    divide the others by the probability of being kept. Outside of training x is returned unchanged."""
     if not training or not share:
         return x
     if x.device.type != "cpu":
@@ -249,13 +249,13 @@ class TransformerSizes:
     )
     positions: str = name_in(
         POSITIONS,
-        help="how words know their place: sines and cosines (the paper), a learned vector each, none",
+        help="position vectors: sines and cosines (the paper), a learned vector each, none",
     )
     longest: int = number(
         512,
         least=1,
         most=MOST_UNITS,
-        help="positions: learned; places that have a vector of their own, later ones share the last",
+        help="positions: learned; positions that have a vector of their own, later ones share the last",
     )
     dropout: float = number(0.1, least=0, below=1, help="on embeddings and on the output of each sub-layer")
     attention_dropout: float = number(0.1, least=0, below=1, help="on attention weights")
@@ -301,7 +301,7 @@ class ScaledEmbedding(nn.Embedding):
         return math.sqrt(self.embedding_dim)
 
     def forward(self, input: Tensor) -> Tensor:
-        """LayerwiseAttention up vectors and scale them by √D: (N,) -> (N, D)"""
+        """Look up vectors and scale them by √D: (N,) -> (N, D)"""
         return super().forward(input) * self.scale
 
 
@@ -411,7 +411,7 @@ class Stack(nn.Module):
         return dropout(x, self.dropout, self.training)
 
     def memory(self, states: Tensor, grid: WordGrid) -> list[AttentionMemory]:
-        """Keys and values of the encoded source, for each layer."""
+        """Keys and values of the encoded source for each layer, from its states (N, D) and their layout."""
         return [layer.source.memory(states, grid) for layer in self.blocks if layer.source is not None]
 
     def forward(self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory] = ()) -> Tensor:
@@ -423,18 +423,18 @@ class Stack(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Run `forward` and also return the attention weights that `shown` selects: (N, L)"""
         x = self.embed(token_ids, grid.steps)
-        look = LayerwiseAttention(grid, memory, shown)
+        to_source = LayerwiseAttention(grid, memory, shown)
         again = self.recompute and torch.is_grad_enabled()
         for index in range(len(self.layers)):
-            compute = partial(self.layer, index, grid, look)
+            compute = partial(self.layer, index, grid, to_source)
             x = recomputed(compute, x) if again and index != shown.layer else compute(x)
-        return x if self.norm is None else self.norm(x), look.weights
+        return x if self.norm is None else self.norm(x), to_source.weights
 
-    def layer(self, index: int, grid: WordGrid, look: LayerwiseAttention, x: Tensor) -> Tensor:
+    def layer(self, index: int, grid: WordGrid, to_source: LayerwiseAttention, x: Tensor) -> Tensor:
         """One layer over whole sentences: (N, D) -> (N, D)"""
         layer = self.blocks[index]
         own = partial(layer.attention, grid=grid, causal=self.causal)
-        source = partial(look, layer=layer, index=index) if look.memory and layer.source else None
+        source = partial(to_source, layer=layer, index=index) if to_source.memory and layer.source else None
         y: Tensor = layer(x, own, source)
         return y
 

@@ -65,12 +65,12 @@ class TextScorer(Protocol):
     """Scores texts of ids, each as a sentence of its own."""
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """log p of each unit of each text and of its end symbol."""
+        """Natural log p of each unit of each text and of its end symbol."""
         ...
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p of each text as a whole, (texts,); common prefixes are computed once. `ends`: include the end
-        symbol; otherwise texts are prefixes of sentences."""
+        """Natural log p of each text as a whole, (texts,). `ends`: include the end symbol; otherwise texts
+        are prefixes of sentences."""
         ...
 
 
@@ -96,13 +96,13 @@ NO_FILES: Mapping[str, RunFile] = {}
 
 
 class NgramScores(TextScorer, Protocol):
-    """log p of n-grams, many at a time."""
+    """Natural log p of n-grams, many at a time."""
 
     @property
     def order(self) -> int: ...
 
     def score(self, contexts: Ints, words: Ints) -> Floats:
-        """log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
+        """Natural log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
         ...
 
 
@@ -139,12 +139,14 @@ class LanguageModel(nn.Module):
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and for
-        running text the state after it, for models that carry their state."""
+        models that carry their state the state after a chunk of running text. `carried`: the state before it;
+        None at the start."""
         assert isinstance(batch, Batch), "this model does not read running text"
         return self.loss(batch, smoothing), None
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the units of independent sentences: ()"""
+        """Σ -log p of the units of independent sentences: (). `smoothing`: the share of each unit's weight
+        that is spread over the vocabulary."""
         raise NotImplementedError
 
     def token_log_probs(self, batch: Batch) -> Tensor:
@@ -160,7 +162,8 @@ class LanguageModel(nn.Module):
         return np.array([sum(scores if ends else scores[:-1]) for scores in self.score_texts(texts)])
 
     def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
-        """log p of each unit of running text, (T * B,), without gradient, and the state after it."""
+        """Natural log p of each unit of running text, (T * B,), without gradient, and the state after it.
+        `carried`: the state before it; None at the start."""
         raise NotImplementedError
 
     def without_log_z(self) -> TextScorer | None:
@@ -192,8 +195,9 @@ class LanguageModel(nn.Module):
     def sample(
         self, lines: int, max_length: int, seed: int, temperature: float = 1.0
     ) -> Iterator[list[str]] | None:
-        """Sample lines as tokens of several symbols, each truncated after `max_length` symbols; None for
-        models that are sampled step by step (nmt.search.sampling)."""
+        """Sample `lines` lines, each as the texts of its tokens, cut after `max_length` symbols; for a model
+        whose tokens have several symbols. None for models that are sampled step by step
+        (nmt.search.sampling)."""
         return None
 
 
@@ -210,8 +214,8 @@ def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> Te
 
 
 def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[Any]]) -> Floats:
-    """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `walk`: starts a
-    walk through tries of some units. `ends`: include end symbols."""
+    """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `walk`: makes a
+    model's walk, given the distinct ids of the texts, BOS first. `ends`: include end symbols."""
     if not texts:
         return np.zeros(0)
     levels = prefix_tree.levels(texts, [0] * len(texts))

@@ -192,7 +192,7 @@ class CSLMScores:
 
     @torch.no_grad()
     def score(self, contexts: Ints, words: Ints) -> Floats:
-        """log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
+        """Natural log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
         model = self.model
         unique, index = distinct_windows(contexts)
         first = FirstLayer(model, unique, self.table)
@@ -203,14 +203,14 @@ class CSLMScores:
         return window_scores(model.output, features, index, words, self.normalized)
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """log p of each word of each text and of its end symbol."""
+        """Natural log p of each word of each text and of its end symbol."""
         if not texts:
             return []
         flat = self.score(*ngrams(texts, self.order))
         return [part.tolist() for part in np.split(flat, np.cumsum([len(text) + 1 for text in texts])[:-1])]
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """log p of each text, (texts,). `ends`: include its end symbol."""
+        """Natural log p of each text, (texts,). `ends`: include its end symbol."""
         if not texts:
             return np.zeros(0)
         contexts, words = ngrams(texts, self.order)
@@ -221,7 +221,8 @@ class CSLMScores:
 
 
 def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
-    """The n-grams of some sentences, end symbols included: contexts (N, n - 1), words (N,)"""
+    """The n-grams of some sentences, one after the other, end symbols included: contexts (N, n - 1), words
+    (N,). `order`: n."""
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
     padded = np.full(int(lengths.sum()) + (order - 1) * len(texts), BOS, np.int64)
     starts = np.concatenate([[0], np.cumsum(lengths + order - 1)[:-1]]).astype(np.int64)
@@ -262,7 +263,7 @@ class FirstLayer:
         self.contexts = torch.from_numpy(contexts).to(model.device)
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """The pre-activations of contexts `start` to `stop`: (stop - start, H)"""
+        """The pre-activations of contexts `start` to `stop`, or to the last one: (stop - start, H)"""
         contexts = self.contexts[start:stop]
         if self.table is None:
             return F.linear(

@@ -189,8 +189,9 @@ class RecurrentLM(FeatureLM):
         return self.unroll(token_ids, batch.target.sizes, self.zeros(batch.target.sizes[0]))[0]
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """Σ -log p of the units, and for running text the state to continue from; gradients stop at the chunk
-        boundary (truncated BPTT)."""
+        """Σ -log p of the units, with the penalties of `cross_entropy`, and for running text the state after
+        it, from which the next chunk continues; gradients stop at the chunk boundary (truncated BPTT).
+        `carried`: the state before a chunk that is not `fresh`."""
         if isinstance(batch, Batch):
             return self.loss(batch, smoothing), None
         features, after = self.unroll(
@@ -199,8 +200,8 @@ class RecurrentLM(FeatureLM):
         return self.cross_entropy(features, batch.ids, smoothing), after
 
     def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
-        """Σ -log p of units given their features, (N, K), (N,) -> (); during training plus the auxiliary
-        costs of the model's parts."""
+        """Σ -log p of units given their features, (N, K), (N,) -> (); during training plus `normalizer` times
+        (log Z)² and the penalties of the model's parts."""
         cost = super().cross_entropy(features, ids, smoothing)
         return cost + total_penalty(self.penalized) if self.penalized else cost
 

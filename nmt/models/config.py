@@ -112,7 +112,7 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
     )
     reset: str = choice(
         *RESETS,
-        help="reset gate before U (document), after it, or after_with_context: on U h + C c (its supplement)",
+        help="reset gate before U (paper), after it, or after_with_context: on U h + C c (its supplement)",
     )
     summary: str = choice(
         "state", "tanh", help="c is the last encoder state (paper), or tanh(V h) (its supplement)"
@@ -172,7 +172,7 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
         """Width of the vector that initializes the decoder."""
         return self.encoder_units if self.attention else self.context
 
-    def cell_of(self, inputs: int, hidden: int, context: int = 0) -> Cell:
+    def make_cell(self, inputs: int, hidden: int, context: int = 0) -> Cell:
         """Create the recurrent layer that `cell` names. `inputs`, `hidden`, `context`: widths of its inputs,
         its output and the context that it reads; 0 = no context."""
         if self.cell == "lstm":

@@ -48,12 +48,12 @@ class RNNEncoder(nn.Module):
         super().__init__()
         H, wide = config.encoder_units, config.context
         self.embedding = word_vectors(config, vocab_size, spelling)
-        self.cell = config.cell_of(config.embedding, H)
-        self.upper = nn.ModuleList(config.cell_of(wide, H) for _ in range(1, config.encoder_layers))
+        self.cell = config.make_cell(config.embedding, H)
+        self.upper = nn.ModuleList(config.make_cell(wide, H) for _ in range(1, config.encoder_layers))
         both = config.encoder == "birnn"
         self.backward_cells = (
             nn.ModuleList(
-                config.cell_of(wide if layer else config.embedding, H)
+                config.make_cell(wide if layer else config.embedding, H)
                 for layer in range(config.encoder_layers)
             )
             if both

@@ -134,7 +134,8 @@ class JointModel(AlignedModel):
         return hidden
 
     def loss(self, batch: AlignedBatch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the target words, in training with `normalizer` (log Z)²: ()"""
+        """Σ -log p of the target words, in training plus `normalizer` times Σ (log Z)²: (). `smoothing`: as
+        in `TranslationModel.loss`."""
         penalty = self.normalizer if self.training else 0.0
         features = self.features(batch.contexts, batch.windows)
         return self.output.cross_entropy(features, batch.words, smoothing, penalty)

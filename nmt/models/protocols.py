@@ -232,7 +232,7 @@ class AlignedModel(nn.Module):
 
     @property
     def shape(self) -> Shape:
-        """Context of each target word: order and source window."""
+        """Context of each target word: order, source window and direction."""
         raise NotImplementedError
 
     @property
@@ -241,7 +241,8 @@ class AlignedModel(nn.Module):
         raise NotImplementedError
 
     def loss(self, batch: AlignedBatch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p(target | source, alignment) over a batch: ()"""
+        """Σ -log p(target | source, alignment) over a batch, in training with the model's penalties: ().
+        `smoothing`: as in `TranslationModel.loss`."""
         raise NotImplementedError
 
     def cost(self, batch: AlignedBatch, smoothing: float, carried: None) -> tuple[Tensor, None]:
@@ -259,11 +260,11 @@ class AlignedModel(nn.Module):
 
 
 class WindowScores:
-    """log p of words given their windows, many at a time."""
+    """Natural log p of words given their windows, many at a time."""
 
     @property
     def shape(self) -> Shape:
-        """Order and source window of the model."""
+        """Order, source window and direction of the model."""
         raise NotImplementedError
 
     def source_part(self, windows: NDArray[int64]) -> Tensor:
@@ -273,6 +274,6 @@ class WindowScores:
     def score(
         self, parts: Tensor, source_index: NDArray[int64], contexts: NDArray[int64], words: NDArray[int64]
     ) -> NDArray[float64]:
-        """log p(word | context, window): `parts` of `source_part`, `source_index` (G,) rows of it,
+        """Natural log p(word | context, window): `parts` of `source_part`, `source_index` (G,) rows of it,
         contexts (G, n - 1), words (G,) -> (G,)"""
         raise NotImplementedError

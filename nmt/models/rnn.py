@@ -57,7 +57,8 @@ class DeepOutput(nn.Module):
         output: OutputSettings | None = None,
     ) -> None:
         """`hidden`, `embedding`, `context`: widths of h, e(y) and c; context 0 = no c. `maxout`: M; `rank`: 0
-        = no G_right. `output`: settings of the output layer."""
+        = no G_right. `bias`: whether the sums s and the words have biases; `dropout`: of the maxout units.
+        `output`: settings of the output layer."""
         super().__init__()
         self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
         self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
@@ -71,7 +72,8 @@ class DeepOutput(nn.Module):
 
     def adopt(self, name: str) -> None:
         """Register a parameter of the output layer as a parameter of this module. It keeps the name and the
-        place among the parameters (`words`, `words_bias`) that saved weights and optimizer states expect."""
+        position among the parameters (`words`, `words_bias`) that saved weights and optimizer states
+        expect."""
         parameter = getattr(self.layer, name, None)
         if not isinstance(parameter, nn.Parameter):
             self.register_parameter(name, None)
@@ -81,7 +83,8 @@ class DeepOutput(nn.Module):
         vars(self.layer)[name] = parameter  # the same tensor, but not registered by the layer
 
     def tie(self, embedding: nn.Embedding) -> None:
-        """Use the matrix of word embeddings (V, K) as the output matrix, instead of one of its own."""
+        """Use the matrix of word embeddings (V, K) as the output matrix, instead of one of its own.
+        ConfigError for an output layer that cannot."""
         vars(self.layer).pop("words", None)
         self.layer.tie(embedding)
         self.adopt("words")
@@ -163,7 +166,8 @@ class DecoderState:
 
     @staticmethod
     def join(states: "Sequence[DecoderState]") -> "DecoderState":
-        """Concatenate the rows of states. Sentences without rows are dropped."""
+        """Concatenate the rows of states. Sentences without rows are dropped, and so are the attention
+        weights."""
         sentence, used = join_sentences([state.sentence for state in states])
         sources = [state.sources.rows(rows) for state, rows in zip(states, used, strict=True)]
         return DecoderState(
@@ -195,9 +199,9 @@ class RNNDecoder(nn.Module):
         self.embedding = nn.Embedding(vocab_size, config.embedding, padding_idx=BOS)
         self.initial = nn.Parameter(torch.empty(H, start))  # V' of h'_0 = tanh(V' c)
         self.initial_bias = nn.Parameter(torch.zeros(H)) if config.bias else None
-        self.cell = config.cell_of(config.embedding, H, C)
+        self.cell = config.make_cell(config.embedding, H, C)
         self.attention = AdditiveAttention(C, H, config.attention) if config.attention else None
-        self.upper = nn.ModuleList(config.cell_of(H, H) for _ in range(1, config.decoder_layers))
+        self.upper = nn.ModuleList(config.make_cell(H, H) for _ in range(1, config.decoder_layers))
         self.upper_initial = nn.ParameterList(torch.empty(H, start) for _ in self.upper)
         self.output = DeepOutput(
             hidden=H,
@@ -388,7 +392,7 @@ class RNNDecoder(nn.Module):
 
 class RNNTranslator(TranslationModel[DecoderState]):
     """The encoder-decoder of Cho et al. 2014a, with or without attention; `model.type: rnn`. It has every
-    capability of nmt/models/protocols.py."""
+    capability of nmt/models/protocols.py but `Widening`."""
 
     Config = RNNConfig
 

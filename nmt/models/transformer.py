@@ -151,8 +151,8 @@ class TransformerState:
 
     @staticmethod
     def join(states: "Sequence[TransformerState]") -> "TransformerState":
-        """Concatenate the rows of several states. Sentences without rows are dropped, unless all states have
-        the same sentences."""
+        """Concatenate the rows of several states. Sentences without rows are dropped, unless all states share
+        their sources and one has a cache of columns. The attention weights are dropped."""
         cache: KeyValueCache | SentenceCache
         sentence, used = join_sentences([state.sentence for state in states])
         shared = [state.cache for state in states if isinstance(state.cache, SentenceCache)]
@@ -214,16 +214,16 @@ class Transformer(TranslationModel[TransformerState]):
 
     def unroll(self, batch: Batch) -> Tensor:
         """Output features of all target tokens: (N, D)"""
-        features: Tensor = self.decoder(batch.previous, *self.seen(batch))
+        features: Tensor = self.decoder(batch.previous, *self.decoder_inputs(batch))
         return features
 
-    def seen(self, batch: Batch) -> tuple[WordGrid, list[AttentionMemory]]:
+    def decoder_inputs(self, batch: Batch) -> tuple[WordGrid, list[AttentionMemory]]:
         """The layout of the target tokens, and the encoded source for each decoder layer."""
         memory = self.decoder.memory(*self.encode(batch.source))
         return WordGrid.of(batch.target, self.decoder.embedding.weight), memory
 
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        features, weights = self.decoder.attended(batch.previous, *self.seen(batch), self.shown)
+        features, weights = self.decoder.attended(batch.previous, *self.decoder_inputs(batch), self.shown)
         assert weights is not None
         return features, weights
 

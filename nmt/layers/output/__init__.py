@@ -27,7 +27,8 @@ OUTPUTS: Registry[type[OutputLayer]] = Registry(
 
 
 def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bool = True) -> OutputLayer:
-    """Create the layer that a section's settings describe, over V words from K features."""
+    """Create the layer that a section's settings describe, over `vocab_size` words from features of width
+    `inputs`. `settings.output` must be in OUTPUTS. `bias`: whether each word has a bias."""
     layer = OUTPUTS[settings.output]
     return layer(inputs, vocab_size, bias, *[settings] * bool(layer.reads))
 
@@ -49,8 +50,8 @@ def check_output(settings: OutputSettings, section: str, tied: bool = False) -> 
 
 
 def refuse(settings: OutputSettings, section: str, what: str, key: str) -> None:
-    """ConfigError if the layer cannot be combined with a setting: `tied`, `label_smoothing` or `ema`. `key`:
-    the setting with its value, for the message."""
+    """ConfigError if the layer cannot be combined with a setting. `what`: `tied`, `label_smoothing` or `ema`;
+    `key`: its full key, for the message."""
     layer = OUTPUTS[settings.output]
     if what in layer.refuses:
         raise ConfigError(

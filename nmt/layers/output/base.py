@@ -127,7 +127,8 @@ class OutputLayer(nn.Module):
         raise NotImplementedError
 
     def restrict(self, token_ids: Tensor) -> "OutputLayer":
-        """Output layer restricted to these words, (T,). Later changes of the weights may not affect it."""
+        """Output layer restricted to these words, (T,): its word i is token_ids[i]. Whether later changes of
+        the weights affect it depends on the layer."""
         raise NotImplementedError
 
     def tie(self, embedding: nn.Embedding) -> None:

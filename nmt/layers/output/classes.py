@@ -51,7 +51,7 @@ class Neighbors:
 
 
 def neighbors(first: Ints, second: Ints, counts: Ints, size: int) -> Neighbors:
-    """Group distinct bigrams by their first word."""
+    """Group distinct bigrams, given by both words and their counts (P,), by their first word. `size`: V."""
     order = np.argsort(first, kind="stable")
     starts = np.searchsorted(first[order], np.arange(size + 1))
     return Neighbors(starts, second[order], counts[order].astype(np.float64))
@@ -202,8 +202,8 @@ def equal_parts(order: Ints, count: int) -> Ints:
 
 
 def at_random(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
-    """Assign words at random to `count` classes of equal size: (V,). The seed is fixed. `counts` (V,):
-    occurrences in the text."""
+    """Assign words at random to `count` classes of equal size: (V,). The seed is fixed, and the text is not
+    used. `counts` (V,): occurrences in the text."""
     return equal_parts(np.random.default_rng(0).permutation(len(counts)), count)
 
 

@@ -48,7 +48,7 @@ def alias_table(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64]
 
 
 def alias_draw(share: Tensor, alias: Tensor, count: int) -> Tensor:
-    """Outcomes (count,) of a table, from torch's generator."""
+    """Draw outcomes (count,) from the distribution of an `alias_table`, by torch's generator."""
     column = torch.randint(len(share), (count,), device=share.device)
     own = torch.rand(count, device=share.device, dtype=share.dtype) < share[column]
     return torch.where(own, column, alias[column])
@@ -87,7 +87,7 @@ class NoiseContrastive(Softmax):
 
     def learn(self, text: NDArray[np.integer]) -> None:
         """Set the noise to the word distribution of a text (n,), raised to the power `output_power`, and the
-        biases so that s = log Ψ."""
+        biases, if there are any, so that s = log Ψ for features of 0."""
         counts = np.bincount(text, minlength=self.vocab_size)
         powers = np.maximum(counts, UNSEEN) ** self.power
         self.noise.copy_(torch.from_numpy(np.log(powers / powers.sum())))

@@ -128,7 +128,8 @@ class _LogProbsAt(torch.autograd.Function):
 
 
 def blocks(rows: Tensor, count: int) -> list[tuple[int, slice]]:
-    """The first row of each block of `count` rows, and the slice of the sorted `rows` (T,) that is in it."""
+    """Cut `count` rows into blocks of BLOCK: the first row of each block, and the slice of the sorted `rows`
+    (T,) that is in it."""
     starts = torch.arange(0, count + BLOCK, BLOCK, device=rows.device)
     cuts = torch.searchsorted(rows, starts).tolist()
     return [

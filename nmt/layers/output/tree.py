@@ -38,7 +38,8 @@ class TreeSoftmax(Hierarchical):
         super().__init__(inputs, self.tree(np.ones(vocab_size, np.int64)), bias)
 
     def tree(self, counts: Ints) -> Hierarchy:
-        """Build the tree for words with these frequencies."""
+        """Build the tree for words with these frequencies (V,). A tree of words at random is drawn from
+        torch's generator."""
         if self.huffman:
             return huffman(counts, self.arity)
         order = torch.randperm(len(counts)).numpy()
@@ -86,7 +87,7 @@ def complete_tree(codes: Ints, arity: int) -> Hierarchy:
 
 def huffman(counts: Ints, arity: int) -> Hierarchy:
     """Build the Huffman tree of this arity, which has the least mean depth for words that occur `counts` (V,)
-    times (Huffman 1952). Only the deepest nodes may have fewer children."""
+    times (Huffman 1952). Only one node, among the deepest, may have fewer children."""
     order = np.argsort(counts, kind="stable")
     weights = counts[order].tolist()
     remainder = len(counts) % (arity - 1) if arity > 2 else 0

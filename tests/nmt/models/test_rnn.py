@@ -343,8 +343,8 @@ def test_widths(config: RNNConfig, context: int, summary: int) -> None:
 
 
 def test_cells() -> None:
-    assert isinstance(RNNConfig(cell="lstm").cell_of(3, 4), LSTM)
-    cell = RNNConfig(gate="take_new", reset="after", bias=True).cell_of(3, 4)
+    assert isinstance(RNNConfig(cell="lstm").make_cell(3, 4), LSTM)
+    cell = RNNConfig(gate="take_new", reset="after", bias=True).make_cell(3, 4)
     assert isinstance(cell, GRU) and (cell.gate, cell.reset) == ("take_new", "after")
     assert cell.bias is not None
 
