@@ -29,51 +29,57 @@ class Side:
     """One language: the in-domain and the general model, and the vocabulary of both."""
 
     vocabulary: frozenset[str]
-    inside: NgramModel
+    in_domain: NgramModel
     general: NgramModel
 
     def read(self, line: str) -> list[str]:
-        """Split a line into words; those outside the vocabulary become UNK."""
-        return [word if word in self.vocabulary else UNK for word in files.split_words(line)]
+        """See `known_words`."""
+        return known_words(line, self.vocabulary)
 
     def differences(self, lines: Sequence[str]) -> Floats:
         """Cross-entropy difference H_in - H_general of each line, per word; inf for an empty line: (n,)"""
         texts = [self.read(line) for line in lines]
-        inside, general = (
+        in_domain, general = (
             np.array([scores.sum() for scores in model.scores(texts)])
-            for model in (self.inside, self.general)
+            for model in (self.in_domain, self.general)
         )
         lengths = np.array([len(text) + 1 for text in texts])
-        return np.where(lengths > 1, (general - inside) / lengths, np.inf)
+        return np.where(lengths > 1, (general - in_domain) / lengths, np.inf)
 
 
-def learn(inside: str, general: str, config: SelectionConfig) -> Side:
-    """Estimate the two models of a language on the in-domain text `inside`, a file, and on a sample of the
-    file `general`. DataError for bad or empty text, and for in-domain text without frequent words."""
-    return estimate(inside, general_sample(inside, general, config), config)
+def known_words(line: str, vocabulary: frozenset[str]) -> list[str]:
+    """Split a line into words; those outside the vocabulary become UNK."""
+    return [word if word in vocabulary else UNK for word in files.split_words(line)]
 
 
-def general_sample(inside: str, general: str, config: SelectionConfig) -> list[str]:
+def learn(in_domain: str, general: str, config: SelectionConfig) -> Side:
+    """Estimate the two models of a language on the file `in_domain` and on a sample of the file `general`.
+    DataError for bad or empty text, and for in-domain text without frequent words."""
+    return estimate(in_domain, general_sample(in_domain, general, config), config)
+
+
+def general_sample(in_domain: str, general: str, config: SelectionConfig) -> list[str]:
     """Sample lines of the general text, with about as many words as the in-domain text. DataError for bad
     text."""
-    words = sum(len(files.split_words(line)) for line in files.read_lines(inside))
+    words = sum(len(files.split_words(line)) for line in files.read_lines(in_domain))
     return sample(general, words, config.seed)
 
 
-def estimate(inside: str, general: Iterable[str], config: SelectionConfig) -> Side:
-    """Estimate the two models on the file `inside` and on lines of general text. Errors as from `learn`."""
-    counts = Counter(word for line in files.read_lines(inside) for word in files.split_words(line))
+def estimate(in_domain: str, general: Iterable[str], config: SelectionConfig) -> Side:
+    """Estimate the two models on the file `in_domain` and on lines of general text. Errors as from
+    `learn`."""
+    counts = Counter(word for line in files.read_lines(in_domain) for word in files.split_words(line))
     vocabulary = frozenset(word for word, count in counts.items() if count >= config.min_count)
     if not vocabulary:
         raise DataError(
-            f"{inside}: no word occurs {config.min_count} times; a larger sample of the domain is needed"
+            f"{in_domain}: no word occurs {config.min_count} times; a larger sample of the domain is needed"
         )
-    nothing = NgramModel([UNK, "<s>", "</s>"], [])
-    side = Side(vocabulary=vocabulary, inside=nothing, general=nothing)
     settings = KneserNeyConfig(order=config.order, discount_fallback=FALLBACK_DISCOUNTS)
-    side.inside = estimators.estimate_kneser_ney(map(side.read, files.read_lines(inside)), settings)
-    side.general = estimators.estimate_kneser_ney(map(side.read, general), settings)
-    return side
+    models = [
+        estimators.estimate_kneser_ney((known_words(line, vocabulary) for line in text), settings)
+        for text in (files.read_lines(in_domain), general)
+    ]
+    return Side(vocabulary, *models)
 
 
 def lengths(path: str) -> Ints:
@@ -181,10 +187,10 @@ def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
                     out.write(line + "\n")
 
 
-def check(inside: Sequence[str], general: Sequence[str], outputs: Sequence[str]) -> None:
+def check(in_domain: Sequence[str], general: Sequence[str], outputs: Sequence[str]) -> None:
     """ConfigError unless all arguments have one file, or all have two."""
-    if not len(inside) == len(general) == len(outputs) or len(inside) > 2:
+    if not len(in_domain) == len(general) == len(outputs) or len(in_domain) > 2:
         raise ConfigError(
             "--in-domain, --general and --output: expected one file each, or two each for parallel text, "
-            f"found {len(inside)}, {len(general)} and {len(outputs)}"
+            f"found {len(in_domain)}, {len(general)} and {len(outputs)}"
         )

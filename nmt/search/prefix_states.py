@@ -141,9 +141,9 @@ class PrefixStates(Generic[State]):
         self.edges = [-1]  # of each node: its parent * T + its unit
         self.nodes: dict[int, int] = {}  # by edge
         self.rows = [0]  # of each node: its row in states and `log_probs`; -1: not read yet
-        self.states: list[State] = []  # of the nodes that were read together
-        self.first = [0]  # the first row of each of them, and the number of all rows
-        self.waiting: list[Tensor] = []  # features whose probabilities have not been computed yet
+        self.states: list[State] = []  # of nodes that were read together
+        self.first_rows = [0]  # of each state its first row; at the end the number of all rows
+        self.pending: list[Tensor] = []  # features whose probabilities have not been computed yet
         self.log_probs = np.empty((0, self.size), np.float32)
         with torch.no_grad():
             self.reader: PrefixReader[State] = fastest_reader(
@@ -191,20 +191,20 @@ class PrefixStates(Generic[State]):
             edges = np.array([self.edges[node] for node in batch])
             parents = np.array([self.rows[node] for node in (edges // self.size).tolist()])
             state, rows = self.gather_states(parents)
-            for row, node in enumerate(batch, self.first[-1]):
+            for row, node in enumerate(batch, self.first_rows[-1]):
                 self.rows[node] = row
             self.store(*self.reader.advance(state, rows, self.tensor(edges % self.size)))
 
     def gather_states(self, rows: Ints) -> tuple[State, Tensor]:
         """Return a state that contains the given rows, which may have been computed in several steps, and
         their indices in it."""
-        group = np.searchsorted(self.first, rows, side="right") - 1
+        group = np.searchsorted(self.first_rows, rows, side="right") - 1
         used, group_index = np.unique(group, return_inverse=True)
         if len(used) == 1:
-            return self.states[used[0]], self.tensor(rows - self.first[used[0]])
+            return self.states[used[0]], self.tensor(rows - self.first_rows[used[0]])
         # Only the rows that are needed: of a Transformer each holds all words before it.
         order, counts = np.argsort(group, kind="stable"), np.bincount(group_index)
-        parts = np.split(rows[order] - np.array(self.first)[group[order]], np.cumsum(counts)[:-1])
+        parts = np.split(rows[order] - np.array(self.first_rows)[group[order]], np.cumsum(counts)[:-1])
         state = self.reader.join(
             [
                 self.reader.reorder(self.states[number], self.tensor(part))
@@ -216,14 +216,14 @@ class PrefixStates(Generic[State]):
     def store(self, features: Tensor, state: State) -> None:
         """Store the results of a step."""
         self.states.append(state)
-        self.first.append(self.first[-1] + len(features))
-        self.waiting.append(features)
+        self.first_rows.append(self.first_rows[-1] + len(features))
+        self.pending.append(features)
 
     def finish(self) -> None:
         """Compute the probabilities after all nodes that have been read."""
-        if self.waiting:
-            blocks = torch.cat(self.waiting).split(ROWS)
-            self.waiting = []
+        if self.pending:
+            blocks = torch.cat(self.pending).split(ROWS)
+            self.pending = []
             new = [self.reader.log_probs(block).cpu().numpy() for block in blocks]
             self.log_probs = np.concatenate([self.log_probs, *new])
 

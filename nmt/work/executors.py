@@ -222,7 +222,8 @@ class Processes(Generic[Task, Result]):
             yield waiting.popleft().result()
 
     def compute(self, task: Task) -> Result:
-        """Let an idle worker compute a task; there is one, since there are as many threads as workers."""
+        """Let an idle worker compute a task; there is always one, since there are as many threads as workers.
+        UserError if it dies, and the error that the task raised in it."""
         connection = self.idle.get()
         try:
             connection.send(task)

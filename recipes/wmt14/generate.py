@@ -266,7 +266,7 @@ def table(rows: list[str], *columns_and_words: tuple[int, list[str]]) -> list[Id
     return [numbers(column(rows, index), closed) for index, closed in columns_and_words]
 
 
-ONE, MANY = table(ARTICLES, (0, SOURCE_CLOSED), (1, SOURCE_CLOSED))
+SOURCE_SINGULAR, SOURCE_PLURAL = table(ARTICLES, (0, SOURCE_CLOSED), (1, SOURCE_CLOSED))
 MASCULINE, FEMININE, PLURAL = table(ARTICLES, *((index, TARGET_CLOSED) for index in (2, 3, 4)))
 PRONOUN, PRONOUN_TARGET = table(PRONOUNS, (0, SOURCE_CLOSED), (1, TARGET_CLOSED))
 OBJECT, OBJECT_TARGET = table(OBJECTS, (0, SOURCE_CLOSED), (1, TARGET_CLOSED))
@@ -303,7 +303,7 @@ def noun_phrase(chance: Chance, context: Ids, names: float) -> tuple[Phrase, Ids
     many |= counted
     proper = of_source[NAME].draw(chance.rng.random(chance.size))
     source = stack(
-        where(~name & ~counted, np.where(many, MANY[article], ONE[article])),
+        where(~name & ~counted, np.where(many, SOURCE_PLURAL[article], SOURCE_SINGULAR[article])),
         where(counted, of_source[NUMERAL].number(numeral)),
         where(owner, of_source[NOUN].number(modifier)),
         where(owner, OWNER),

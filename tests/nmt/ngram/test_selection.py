@@ -48,7 +48,7 @@ def test_a_difference_is_that_of_the_two_models(tmp_path: Path) -> None:
     line = "a0 b1 a1"
     read = [word if word in side.vocabulary else "<unk>" for word in line.split()]
     assert "b1" not in side.vocabulary and read[1] == "<unk>"
-    inside_p, general_p = (float(model.scores([read])[0].sum()) for model in (side.inside, side.general))
+    inside_p, general_p = (float(model.scores([read])[0].sum()) for model in (side.in_domain, side.general))
     assert side.differences([line, ""]).tolist() == [pytest.approx((general_p - inside_p) / 4), np.inf]
     other = selection.learn(str(general), str(inside), CONFIG)
     both = selection.scores([side, other], [str(general), str(general)])
