@@ -92,9 +92,8 @@ LINES = (2000, 1000, 500, 250, 200)  # of the development set, for tuning
 # The tunings that are tried first: one that is a little shorter costs less BLEU than a network with half the
 # updates. The shortest tunings are tried before a network is left out.
 LONGER = (ITERATIONS[:2], LINES[:3])
-EVALUATED = (
-    2  # lines for comparing systems per line of tuning; those not tuned on show how weights generalize
-)
+# Lines for comparing systems per line of tuning; those not tuned on show how weights generalize.
+EVALUATED = 2
 MOST_MONOLINGUAL = 4  # the CSLM ignores monolingual text of more than this many times the target words
 
 

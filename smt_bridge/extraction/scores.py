@@ -306,7 +306,6 @@ def orientation_scores(ways: Int64s) -> Floats:
 
 
 # ---- lines of the tables -----------------------------------------------------------------------------------
-# The lines of the phrase table and the reordering table, and of the word translation probabilities.
 
 
 class TableLines:

@@ -134,16 +134,8 @@ class Cooccurrences:
         source, target = self.source.look_up(sources), self.target.look_up(targets)
         cached = np.array([self.frequent.get(phrase, -1) for phrase in targets], np.int64)
         counts = np.zeros((len(pairs), 3), np.int64)
-        count_pairs(
-            self.source.arrays,
-            self.target.arrays,
-            source,
-            target,
-            source_rows,
-            target_rows,
-            cached,
-            counts,
-        )
+        sides = self.source.arrays, self.target.arrays
+        count_pairs(*sides, source, target, source_rows, target_rows, cached, counts)
         for index in np.flatnonzero(target.high - target.low >= FREQUENT):
             self.frequent[targets[index]] = int(cached[index])
         return counts

@@ -107,12 +107,8 @@ class Tuning:
     def check(self, iteration: Iteration) -> None:
         """ValueError for arrays that do not belong to this tuning."""
         rows, width = len(iteration.owner), len(self.names)
-        shapes = (
-            iteration.weights.shape,
-            iteration.owner.shape,
-            iteration.features.shape,
-            iteration.stats.shape,
-        )
+        arrays = iteration.weights, iteration.owner, iteration.features, iteration.stats
+        shapes = tuple(array.shape for array in arrays)
         if shapes != ((width,), (rows,), (rows, width), (rows, COLUMNS)):
             raise ValueError(
                 f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics per row"

@@ -17,8 +17,6 @@ from smt_bridge.tuning.pool import Floats, Ints, Pool, normalize
 from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 # ---- line search -------------------------------------------------------------------------------------------
-# Exact line search for corpus BLEU (Och 2003).
-#
 # Along a direction, the score of each hypothesis is a linear function of the step. The best hypotheses of a
 # sentence form the upper envelope of these lines, and corpus BLEU changes only where an envelope bends.
 # `trace` walks along the envelope of one sentence after the other, compiled; `envelope` along all at once,
