@@ -201,8 +201,8 @@ class LineQueue:
 
     def is_urgent(self, sender: Sender, line: AnyLine) -> bool:
         """Whether the line of a sender may be taken although the engine has no room: if no thread with room
-        waits for a line, none of its request's lines is active, and spare lines are left. Half of the spare lines are
-        reserved for clients without active lines."""
+        waits for a line, none of its request's lines is active, spare lines are left, and, for a queue with
+        `short`, it is short. Half of the spare lines are reserved for clients without active lines."""
         if self.idle or self.requests[sender] or (self.short and not line.is_short):
             return False
         return self.extra < (self.spare // 2 if self.clients[sender.client] else self.spare)
