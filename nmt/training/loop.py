@@ -158,7 +158,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
     step = job.progress.step + 1
     if not math.isfinite(norm):
         raise UserError(
-            f"{job.directory}: the gradient is not a number at step {step}; the last checkpoint is intact. "
+            f"{job.directory}: the gradient is not finite at update {step}. {last_save(job)}. "
             "Lower training.learning_rate or training.clip and start a new run with it"
         )
     used = time_used(config, job.progress)

@@ -80,7 +80,8 @@ def train_language_model(
     """
     config = read(config)
     if config.lm is None:
-        raise ConfigError(f"{config.run}: a translator; train it by train")
+        command = "train" if config.settings.translates else "nmt-train"
+        raise ConfigError(f"{config.run}: {config.settings.noun}; train it by {command}")
     run_training(config, overwrite=overwrite, stop=stop)
     return line_scorer(config.run, device=config.device)
 

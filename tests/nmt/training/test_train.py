@@ -180,6 +180,8 @@ def test_what_is_wrong_is_one_line_before_any_work(data: dict[str, object], tmp_
         nmt.train(text)
     with pytest.raises(ConfigError, match=r"a translator; train it by train$"):
         nmt.train_language_model(good)
+    with pytest.raises(ConfigError, match="a joint model; train it by nmt-train"):
+        nmt.train_language_model({**good, "model": {"type": "joint"}})
     with pytest.raises(DataError, match="none"):
         nmt.train({**good, "data": {**data, "train_source": str(tmp_path / "none")}})
     with pytest.raises(ConfigError, match="is the run directory; name a folder of its own"):
