@@ -133,7 +133,8 @@ class InputConstraints:
         return f"{files.name_of(getattr(self.args, option) or self.args.input)}:{number + 1}"
 
     def for_block(self, block: TranslationBlock) -> "list[LineConstraints]":
-        """The constraints of each line of a block; an empty list if there are none at all."""
+        """The constraints of each line of a block; an empty list if there are none at all. Errors as from
+        `ConstraintMaker.for_line`."""
         if self.maker is None:
             return []
         no_phrases = [""] * len(block.lines)

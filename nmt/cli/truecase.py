@@ -72,7 +72,7 @@ def learn(args: argparse.Namespace) -> None:
     """Learn a model from the texts and write it. DataError if it would be empty."""
     lines = chain.from_iterable(map(files.read_lines, args.input))
     with options.line_progress(args, *args.input) as progress:
-        model = truecase.learn(map(truecase.words_of, progress.over(lines)))
+        model = truecase.learn(map(truecase.plain_words, progress.over(lines)))
     if not model.forms:
         raise DataError(
             f"{', '.join(args.input)}: no word occurs inside a sentence; expected tokenized text, see "

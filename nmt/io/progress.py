@@ -151,13 +151,13 @@ class Progress:
         if self.left:
             return f"{title}{100 * self.done / max(1, total):.0f}%, about {duration(self.left())} left"
         if not total:
-            return f"{title}{self.done:,} {self.unit}, {rate_of(rate)}"
-        left = f", {rate_of(rate)}, {duration(max(0, total - self.done) / rate)} left" if rate > 0 else ""
+            return f"{title}{self.done:,} {self.unit}, {format_rate(rate)}"
+        left = f", {format_rate(rate)}, {duration(max(0, total - self.done) / rate)} left" if rate > 0 else ""
         note = self.note() if self.note else ""
         return f"{title}{self.done:,} of {total:,} {self.unit}{left}{note and f'; {note}'}"
 
 
-def rate_of(rate: float) -> str:
+def format_rate(rate: float) -> str:
     """Format a rate: 1,234 a second, 3.5 a second; slow ones per minute or hour."""
     factor, name = next(
         ((factor, name) for factor, name in ((1, "a second"), (60, "a minute")) if rate * factor >= 1),

@@ -227,7 +227,7 @@ def parse_mixture(path: str | Path) -> tuple[MixtureFile, str]:
             return mixture, ""
         mixture.contexts = str(folder / str(contexts["path"]))
         return mixture, str(contexts["sha256"])
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{path}: damaged mixture of language models ({error}); run nmt-interpolate again"
         ) from error
@@ -238,7 +238,7 @@ def check_mixture(mixture: MixtureFile) -> None:
     rows = np.array(mixture.weights)
     if rows.shape != (len(mixture.edges) + 1, len(mixture.models)) or not rows.size:
         raise ValueError(f"weights of shape {rows.shape}, expected a row for each bucket")
-    if (rows < 0).any() or (abs(rows.sum(1) - 1) > WEIGHT_TOLERANCE).any():
+    if not ((rows >= 0).all() and (abs(rows.sum(1) - 1) <= WEIGHT_TOLERANCE).all()):  # nan is refused, too
         raise ValueError("weights that do not sum to 1")
 
 

@@ -150,8 +150,8 @@ class TranslationRequest:
     list of lines."""
 
     lines: Sequence[str]
-    prefixes: Sequence[str] = ()  # the text that each translation has to begin with
-    constraints: "Sequence[LineConstraints]" = ()  # on each translation, made by a ConstraintMaker
+    prefixes: Sequence[str] = ()  # what the translation of each line has to begin with; empty: anything
+    constraints: "Sequence[LineConstraints]" = ()  # of each line, by a ConstraintMaker; empty: none
     limit: LineLimit | None = None  # how long lines may be, and what messages call them; None: as for the run
     attention: bool = True  # whether alignments are needed; otherwise an engine may skip them
 

@@ -64,7 +64,7 @@ def find_cut_contraction(line: str) -> re.Match[str] | None:
 
 def warn_of_tokenized(lines: Iterable[str], path: str) -> Iterator[str]:
     """Yield the lines unchanged, for a command that tokenizes them. Warns of the first line that is tokenized
-    already, or at the end if the whole text seems to be tokenized."""
+    already, or at the end if the whole text seems to be tokenized. `path`: what warnings call the text."""
     punctuation, warned = Punctuation(), False
     for number, line in enumerate(lines, 1):
         punctuation.add(line)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.errors import DataError
-from nmt.io import files
+from nmt.io import files, numbers
 from nmt.io.numbers import shown
 from nmt.text import truecase
 from nmt.text.vocab import Vocab
@@ -168,7 +168,7 @@ class Lexicon:
             parts = files.split_words(line)
             try:
                 if len(parts) == 3:
-                    target, source, value = parts[0], parts[1], float(parts[2])
+                    target, source, value = parts[0], parts[1], numbers.real(parts[2])
                 elif len(parts) == 2:
                     source, target, value = parts[0], parts[1], 1.0
                 else:
@@ -176,7 +176,7 @@ class Lexicon:
             except ValueError as error:
                 raise DataError(
                     f"{path}:{number}: expected 'target source probability' or 'source target', found "
-                    f"{line[:60]!r}"
+                    f"{shown(line, 60)}"
                 ) from error
             if NULL not in (source, target):
                 entries_by_word.setdefault(source, []).append((-value, target))

@@ -138,6 +138,7 @@ class SideReport:
     digests: Digests64 = field(default_factory=Digests64)
 
     def add(self, number: int, line: str) -> None:
+        """Count a line and its problems. `number`: of the line, from 1."""
         self.digests.add(line)
         for name, check in CHECKS.items():
             position = check.position(line)
@@ -244,6 +245,7 @@ class PairReport:
         return self.pairs - self.reasons["empty"]
 
     def add(self, number: int, source: str, target: str, config: CleanConfig) -> None:
+        """Count a pair and its problems. `number`: of the lines, from 1; `config`: the limits of a pair."""
         self.digests.add(f"{source}\n{target}")
         reason = reason_against(source, target, config)
         if not reason and source == target:

@@ -320,7 +320,7 @@ class TextPipeline:
 
 def check_tag(tag: str, runs: Iterable[tuple[str, TextPipeline]], path: str) -> None:
     """ConfigError for a tag that one of the runs (name, source side) does not know, DataError for a line of
-    the text that already begins with a tag."""
+    the text `path` that already begins with a tag or is not text. Lines of a stream are not checked."""
     for name, source in runs:
         if tag not in source.tags:
             tags = ", ".join(source.tags) or "none"

@@ -71,7 +71,7 @@ def is_spaceless(language: str) -> bool:
 
 
 @cache
-def script_of(character: str) -> str:
+def letter_script(character: str) -> str:
     """The script of a letter, by its Unicode name: LATIN, CYRILLIC, CJK, HIRAGANA ...; `?` for a character
     without a name."""
     return unicodedata.name(character, "?").split(" ")[0]
@@ -83,7 +83,7 @@ def script_of_text(characters: Counter[str]) -> str:
     totals: Counter[str] = Counter()
     for character, count in characters.items():
         if character.isalpha():
-            totals[script_of(character)] += count
+            totals[letter_script(character)] += count
     return max(totals, key=lambda name: (totals[name], name), default="")
 
 
@@ -379,7 +379,7 @@ class LanguageCounts:
             return
         for character, count in Counter(line).items():
             if character.isalpha():
-                self.letters[script_of(character)] += count
+                self.letters[letter_script(character)] += count
         for word in WORD.findall(line.lower()):
             self.words += 1
             for language in LANGUAGES.get(word, ()):
@@ -427,5 +427,5 @@ def script_of_line(line: str) -> str:
     scripts: Counter[str] = Counter()
     for character, count in Counter(line).items():
         if character.isalpha():
-            scripts[grouped_script(script_of(character))] += count
+            scripts[grouped_script(letter_script(character))] += count
     return max(scripts, key=lambda name: (scripts[name], name), default="")

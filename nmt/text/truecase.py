@@ -178,14 +178,14 @@ def pieces(line: str) -> list[str]:
     return parts
 
 
-def words_of(line: str) -> list[str]:
+def plain_words(line: str) -> list[str]:
     """The words of a line without its tags."""
     return [word for text in pieces(line)[::2] for word in files.split_words(text)]
 
 
 def apply_to_line(truecaser: Truecaser, line: str) -> str:
     """Truecase a line; tags, factors after a `|` and blanks stay as they are."""
-    cased = iter(truecaser.apply([surface_form(word) for word in words_of(line)]))
+    cased = iter(truecaser.apply([surface_form(word) for word in plain_words(line)]))
     parts = pieces(line)
     for at in range(0, len(parts), 2):
         parts[at] = re.sub(

@@ -17,7 +17,7 @@ from nmt.cli.arguments import InputPath, OutputPath, check_separate, positive
 from nmt.cli.jobs import TextJob
 from nmt.errors import ConfigError
 from nmt.io import files
-from nmt.io.progress import rate_of
+from nmt.io.progress import format_rate
 from nmt.text import glossary, sentences
 from nmt.text.sentences import SplitLine
 from nmt.work.executors import ExecutorConfig
@@ -206,7 +206,7 @@ def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> N
         for done in chunks:
             write(done)
             jobs.advance(progress, done)
-    log.info("%s sentences, %s", f"{progress.done:,}", rate_of(progress.rate))
+    log.info("%s sentences, %s", f"{progress.done:,}", format_rate(progress.rate))
 
 
 # ---- translation -------------------------------------------------------------------------------------------

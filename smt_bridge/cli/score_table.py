@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath
 from nmt.io import files, numbers
-from nmt.io.progress import duration, rate_of
+from nmt.io.progress import duration, format_rate
 from smt_bridge.cli import shared_options
 from smt_bridge.cli.shared_options import add_table, add_unsorted
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec, parse_features
@@ -52,7 +52,7 @@ def command(argv: Sequence[str] | None) -> None:
     log.info(
         "%s phrase pairs scored, %s; "
         "moses.ini: num-features=%d and as many weights (smt-ini add-feature)",
-        f"{done.pairs:,}", rate_of(progress.rate), done.columns,
+        f"{done.pairs:,}", format_rate(progress.rate), done.columns,
     )  # fmt: skip
 
 

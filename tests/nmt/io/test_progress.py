@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from nmt.io import files, progress
-from nmt.io.progress import Progress, duration, rate_of
+from nmt.io.progress import Progress, duration, format_rate
 
 
 class Clock:
@@ -91,7 +91,7 @@ def test_slow_work_has_a_rate_too(monkeypatch: pytest.MonkeyPatch, caplog: pytes
      (1 / 60, "1.0 a minute"), (0.001, "3.6 an hour")],
 )  # fmt: skip
 def test_rates(rate: float, text: str) -> None:
-    assert rate_of(rate) == text
+    assert format_rate(rate) == text
 
 
 def test_the_clock_is_read_less_often_where_work_is_fast(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -202,7 +202,9 @@ def test_what_is_refused(tmp_path: Path, models: list[Path]) -> None:
     good = path.read_text()
     for old, new in (
         ("0.5", "0.4"),
+        ("0.5", "NaN"),
         ('"weights"', '"gewichte"'),
+        ('"weights"', '"deep": ' + "[" * 100_000),
         ("nmt-mixture 1", "nmt-mixture 9"),
         ("]", ""),
     ):

@@ -127,7 +127,8 @@ def test_a_short_list_has_the_specials_frequent_words_and_translations(table: Pa
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("a b c d\n", "bad:1"), ("un a 0.5\nun a x\n", "bad:2"), ("", "no entry")]
+    ("text", "message"),
+    [("a b c d\n", "bad:1"), ("un a 0.5\nun a x\n", "bad:2"), ("un a nan\n", "bad:1"), ("", "no entry")],
 )
 def test_other_files_are_refused(text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / "bad").write_text(text, encoding="utf-8")

@@ -144,4 +144,4 @@ def test_tags_factors_and_blanks_stay_as_they_are(line: str, expected: str) -> N
 
 
 def test_tags_are_not_learned() -> None:
-    assert truecase.words_of('a <n x="The End">b</n> < c') == ["a", "b", "<", "c"]
+    assert truecase.plain_words('a <n x="The End">b</n> < c') == ["a", "b", "<", "c"]
