@@ -1,8 +1,8 @@
 """Strict parsing of numbers: ASCII digits, finite, and of bounded length.
 
 Python's int() and float() also accept `1_000`, digits of other scripts, nan and inf, and int() takes minutes
-for a million digits. Numbers in options and in text files are parsed here. ValueError describes the problem; the
-caller adds the location.
+for a million digits. Numbers in options and in text files are parsed here. ValueError describes the
+problem; the caller adds the location.
 """
 
 import math
