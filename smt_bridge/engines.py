@@ -88,15 +88,15 @@ class PhraseEngine(Engine):
         )
 
     def fit(self, line: str) -> float:
-        """The share, 0 to 1, of the line's characters that are in words of the phrase table, blanks not
-        counted."""
+        """The share, 0 to 1, of the characters of the line's words that are in words for which the phrase
+        table has translations. 0 for a line without words, and for a mistake in its markup."""
         try:
             words = self.decoder.lines.parse_line(line, self.decoder.markup).words
         except ValueError:
             return 0.0
         table = self.decoder.system.table
         total = sum(map(len, words))
-        return sum(len(word) for word in words if table.of(word)) / total if total else 0.0
+        return sum(len(word) for word in words if table.find_rows(word)) / total if total else 0.0
 
 
 class HybridEngine(PhraseEngine):
@@ -108,10 +108,10 @@ class HybridEngine(PhraseEngine):
         self.raw = raw
 
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
-        """Translate a line. The search uses no option that contains a phrase to avoid. Such a phrase may
-        still arise from two options in a row, so hypotheses that contain one are dropped afterwards.
-        DataError for terms with tokenized text, and if no hypothesis without the phrases is among the longest
-        list."""
+        """Translate a line. The search uses no row of the phrase table that contains a phrase to avoid. Such
+        a phrase may still arise from two options in a row, so hypotheses that contain one are dropped
+        afterwards. DataError for terms or phrases to avoid with tokenized text, for a mistake in the markup,
+        and if every hypothesis of the longest list contains one of the phrases."""
         if options.tokenized and options.constrained:
             raise DataError("terms, avoid: a hybrid system takes them with text only; leave out tokenized")
         if not options.avoid:
@@ -120,19 +120,19 @@ class HybridEngine(PhraseEngine):
         for count in (options.n_best, *LIST_SIZES):
             if count < options.n_best:
                 continue
-            translation = super().translate(line, replace(options, n_best=count, distinct=True), stop)
+            result = super().translate(line, replace(options, n_best=count, distinct=True), stop)
             allowed = [
                 hypothesis
-                for hypothesis in translation.hypotheses
+                for hypothesis in result.hypotheses
                 if lines.is_allowed(hypothesis.words, hypothesis.text)
             ]
             if allowed:
-                return replace(translation, hypotheses=allowed[: options.n_best])
+                return replace(result, hypotheses=allowed[: options.n_best])
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
 
     def prepare(self, options: TranslateOptions) -> RawLines:
-        """Create the converter for a request, with its terms and phrases to avoid. DataError for a term that
-        is empty, too long, or has two translations."""
+        """Create the converter for a request, with its terms and phrases to avoid. Raises the errors of
+        `RawLines.extend`."""
         if not options.constrained:
             return self.raw
         return self.raw.extend(options.terms, options.avoid)
@@ -145,7 +145,7 @@ class HybridEngine(PhraseEngine):
 
 
 def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
-    """The sorted positions of source words that the model does not know, counted from 0."""
+    """The sorted positions of the source words in the sentence that the model does not know, from 0."""
     return sorted(
         int(sentence.first[option])
         for option in derivation.options
@@ -154,8 +154,8 @@ def unknown_words(sentence: Sentence, derivation: Derivation) -> list[int]:
 
 
 def segments(result: PhraseTranslation) -> list[Segment]:
-    """The phrases of the best derivation in target order, with positions in the whole line; those of a long
-    line part by part."""
+    """The phrases of the best derivation in target order, with positions in the whole line. The last target
+    word of a phrase without target words is the one before its first."""
     phrases, sources, targets = list[Segment](), 0, 0
     for sentence, derivation in result.searched:
         for option in derivation.options:

@@ -77,7 +77,9 @@ class ScoringJob:
         return sum(1 for _ in self.finished())
 
     def add(self, scores: Scores) -> None:
-        """Append the scores of the next chunk, (rows, features). UserError if the file cannot be written."""
+        """Append the scores of the next chunk, (rows, features). To resume a job, iterate over all of
+        `finished` first: everything after the last record that it has read is cut off. UserError if the file
+        cannot be written."""
         self.end = self.write(scores, self.end, last=True)
 
     def write(self, scores: Scores, position: int, last: bool) -> int:
@@ -98,8 +100,9 @@ class ScoringJob:
         self, chunks: Iterable[Chunk], compute: Callable[[Iterator[Chunk]], Iterable[tuple[Chunk, Scores]]]
     ) -> None:
         """Compute lost chunks again and replace their records; those that get lost again stay marked.
-        `chunks`: all chunks of the input; `compute`: yields some chunks with their scores. DataError if a
-        lost chunk had another number of rows."""
+        `chunks`: all chunks of the input; `compute`: yields the chunks that it is given with their scores, in
+        order. DataError if the record of a lost chunk has another number of rows than the chunk; UserError if
+        the file cannot be written."""
         lost: dict[int, tuple[int, int]] = {}  # chunk number -> position of its record, number of rows
         position = 0
         for number, scores in enumerate(self.finished()):
@@ -113,7 +116,7 @@ class ScoringJob:
             self.write(scores, position, last=False)
 
     def check_rows(self, values: Scores, rows: int) -> None:
-        """DataError unless a finished chunk has as many rows as its chunk of the input."""
+        """DataError unless the scores of a finished chunk have `rows` rows, as its chunk of the input has."""
         if len(values) != rows:
             raise DataError(
                 f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove "
@@ -132,8 +135,9 @@ def resume_chunks(
     count_rows: Callable[[list[Row]], int],
 ) -> Iterator[tuple[list[Row], Scores]]:
     """Yield each chunk with its scores: first those that a resumed job has finished, then newly computed
-    ones, which the job records. `count_rows`: number of rows of a chunk; called once for each finished one.
-    DataError if a finished chunk has another number of rows than the input."""
+    ones, which the job records. `compute`: yields chunks with their scores, in order; `job`: None to record
+    nothing; `count_rows`: number of rows of a chunk; called once for each finished one. DataError if a
+    finished chunk has another number of rows than the input; UserError if the job cannot be written."""
     stream = iter(chunks)
     if job:
         for scores in job.finished():
@@ -147,8 +151,9 @@ def resume_chunks(
 
 
 def open_job(output: str, settings: dict[str, object], features: int, resume: bool) -> ScoringJob:
-    """Create or resume the job folder beside an output. ConfigError for an unfinished job without `resume`,
-    or with other settings."""
+    """Create or resume the job folder beside an output. `features`: number of scores of a row. ConfigError
+    for an unfinished job without `resume`, or with other settings; DataError if its settings are damaged;
+    UserError if the folder cannot be written."""
     return ScoringJob(store.start_job(output, settings, FILE, resume).parent, features)
 
 

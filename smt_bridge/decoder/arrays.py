@@ -158,7 +158,7 @@ class SearchState(NamedTuple):
 
 
 class StateSizes(NamedTuple):
-    """Capacities of the arrays of a SearchState."""
+    """Capacities of the arrays of a SearchState: H, E, C, M, Q, n, K, P, L and F, in this order."""
 
     hypotheses: int
     edges: int
@@ -167,7 +167,7 @@ class StateSizes(NamedTuple):
     candidates: int
     words: int
     contexts: int
-    scores: int  # of language models, kept for options after a context
+    scores: int  # P
     models: int  # language models
     features: int  # stateful features
 

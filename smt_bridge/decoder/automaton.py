@@ -63,7 +63,7 @@ class PlainNodes(NamedTuple):
 
     children: dict[int, int]  # state * V + word: the node that they lead to
     log_prob: list[float]  # (N + 1,)
-    backoff: list[float]  # (N + 1,) natural logarithms too
+    backoff: list[float]  # (N + 1,) weights
     link: list[int]  # (N + 1,) the node without its first word
     state: list[int]  # (N + 1,) state after the n-gram
 

@@ -32,7 +32,7 @@ FORMAT = 3
 LIMIT_VARIABLE = "NMT_CACHE_GB"
 DEFAULT_GB = 10.0
 PART = ".part"  # ending of the names of unfinished entries
-CHECKSUM = "[0-9a-f]" * 64  # pattern of the names of finished ones
+CHECKSUM = "[0-9a-f]" * 64  # pattern of the checksum in the names of finished ones
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ class Cache:
     """The cache folder. Several processes may share it."""
 
     def __init__(self, folder: str | Path = "", limit: int | None = None) -> None:
-        """`folder`, `limit` (bytes): override the user's cache folder and size limit."""
+        """`folder`, `limit` (bytes): override the user's cache folder and size limit. Errors as in
+        `default_limit`."""
         self.folder = cache_folder(folder)
         self.limit = default_limit() if limit is None else limit
 
@@ -118,7 +119,7 @@ class Cache:
         return mapped.stamp_file(self.folder, folder)
 
     def entries(self, key: str = "*") -> list[CacheEntry]:
-        """The entries of the cache, most recently used first."""
+        """The entries of the cache, most recently used first. `key`: see `entry_key`; `*` for all."""
         return sorted(self._entries(key), key=lambda entry: (-entry.used, entry.path))
 
     def _entries(self, key: str) -> Iterator[CacheEntry]:
@@ -130,7 +131,7 @@ class Cache:
     def store(self, key: str, sources: Sequence[str], content: MappedRecord) -> None:
         """Write an entry under a temporary name, rename it, and trim the cache. `key`: see `entry_key`;
         `sources`: paths of its sources, which it records. UserError if another process is writing to the
-        cache, or if the entry is larger than its limit."""
+        cache, or if the entry is larger than its limit; OSError if it cannot be written."""
         with locked(self.folder, "decoder cache"):
             self.sweep()
             part = self.folder / f"{key}{PART}"

@@ -121,6 +121,7 @@ class CompiledSearch:
         stack = rank = 0
         options, parameters, weights = task.options, task.parameters, task.model.lm_weights
         gains = option_gains(options, parameters)
+        # `search` resets the counters when it begins, so FULL may be that of an earlier search until then.
         while stack < parameters.words and not (stack and state.counters[FULL]):
             go_on(stop)
             stack, rank = search(
@@ -176,7 +177,9 @@ class CompiledSearch:
                 return
 
     def rescore_stack(self, state: SearchState, task: SearchTask, stack: int) -> None:
-        """Score the best candidates of a stack with the stateful features and turn them into hypotheses."""
+        """Score the best candidates of a stack with the stateful features and turn them into hypotheses. Sets
+        `state.counters[FULL]` if memory runs out. ConfigError if a feature gives scores of another shape, or
+        that are not finite."""
         chosen = best_candidates(state, stack, task.model.beam)
         if not len(chosen):
             return
@@ -196,7 +199,7 @@ class CompiledSearch:
             gains += check_values(weighted.feature, scored.values, len(chosen)) @ weighted.weights
             keys = (keys ^ (keys >> 31)) * MIX + scored.recombined + 1
             states[:, number] = scored.states
-            missing -= task.model.stand_in_of(number)
+            missing -= task.model.stand_in_weight(number)
         add_candidates(state, task.parameters, task.options.forward_id, chosen, gains, keys, states)
 
 
@@ -211,13 +214,13 @@ def previewed_totals(
     if preview is None:
         return expected_totals(state, task, chosen, missing)
     values, rest = preview
-    previewed = task.model.stand_in_of(number) * (1 - rest)
+    previewed = task.model.stand_in_weight(number) * (1 - rest)
     return expected_totals(state, task, chosen, missing - previewed) + values @ weights
 
 
 def candidates(state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s) -> Candidates:
-    """Convert the candidates of indices `chosen` (N,) to the form that stateful features take. `number`:
-    index of the feature."""
+    """Convert the candidates of indices `chosen` (N,), all of one stack, to the form that stateful features
+    take. `number`: index of the feature."""
     states = state.memory[state.c_parent[chosen], number]
     return Candidates(state.c_option[chosen].astype(np.int64), states, stack == task.parameters.words)
 
@@ -239,7 +242,7 @@ def expected_totals(state: SearchState, task: SearchTask, chosen: Int64s, missin
 
 
 def best_indices(scores: Floats, count: int) -> Int64s:
-    """Indices of the `count` best scores, in increasing order."""
+    """The indices of the `count` best of more than `count` scores, in increasing order."""
     return np.sort(np.argpartition(-scores, count)[:count]).astype(np.int64)
 
 
@@ -305,8 +308,8 @@ def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[
 
 @njit
 def prepend_digest(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
-    """Return the hash of a text with `words` prepended to it. `digest`: hash of the text; `size`: its number
-    of words."""
+    """Return the hash of a text with `words` prepended to it. `digest`: hash of the text, 0 if it is empty;
+    `size`: its number of words."""
     power = np.uint64(1)
     for _ in range(size):
         power *= BASE
@@ -335,7 +338,7 @@ def suffix_options(option: list[int], after: list[int], node: int) -> Int32s:
 def derivations(S: SearchState, parameters: SearchParameters, count: int, distinct: bool, factor: int,
 start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # fmt: skip
     """List up to `count` derivations, best first: returns the options of each in target order, and their
-    totals. Both are empty if the last stack is.
+    totals. Both are empty if the last stack is. The stacks must have been filled with `parameters.edges`.
 
     `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: list each text once,
     looking only at the first count x factor derivations.

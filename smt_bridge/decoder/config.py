@@ -104,14 +104,15 @@ class DecoderConfig:
     buffer: int = number(8192, least=1, help="n-grams that a neural LM scores at a time")
 
     def check(self) -> None:
-        """ConfigError for a value out of range."""
+        """ConfigError, which names the option, for the first value that is out of range."""
         for problem in settings.problems(self):
             name, _, wrong = problem.partition(":")
             raise ConfigError(f"--{name.replace('_', '-')}:{wrong}")
 
 
 def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchSettings:
-    """Merge the search settings: the user's options come first, then the ini's, then Moses' defaults."""
+    """Merge the search settings: the user's options come first, then the ini's, then Moses' defaults. `ini`:
+    field of SearchSettings -> value."""
     options = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
     return replace(SearchSettings(), **{**ini, **options})
 
@@ -243,8 +244,8 @@ SHORT_NAMES = dict(
 
 
 def read_search_settings(ini: Ini) -> dict[str, object]:
-    """Read the search settings of an ini: field of SearchSettings -> value. DataError, with the line, for
-    anything that the engine does not support."""
+    """Read the search settings of an ini: field of SearchSettings -> value. DataError, with the line, for a
+    section or value that is unknown, out of range, or not supported by the engine."""
     values: dict[str, object] = {}
     for name, section in ini.sections.items():
         location = f"{ini.path}:{section.row + 1}"
@@ -307,7 +308,7 @@ PARSERS: dict[str, Callable[[str], object]] = {"xml-brackets": brackets, "search
 
 
 def parse_value(text: str, default: object) -> object:
-    """Parse a value of the same type as `default`. ValueError for any other text."""
+    """Parse a value of the type of `default`: bool, int, float or str. ValueError for any other text."""
     if isinstance(default, bool):
         return parse_truth(text)
     if isinstance(default, int):
@@ -316,8 +317,8 @@ def parse_value(text: str, default: object) -> object:
 
 
 def check_restricted(path: str, name: str, values: list[tuple[int, str]]) -> None:
-    """DataError for a value of section `name` that the engine does not support. `values`: index and text of
-    each of its lines."""
+    """DataError for a value of section `name` that the engine does not support, and for any second value.
+    `values`: index and text of each of its lines."""
     allowed, reason = RESTRICTED_SECTIONS[name]
     for index, (row, text) in enumerate(values):
         if index or " ".join(text.lower().split() if allowed is FALSE else text.split()) not in allowed:

@@ -2,9 +2,10 @@
 
 An edge joins a coverage and a span that may be translated next. Its hypotheses, best first, are the rows of
 a grid, and the options of the span its columns. Only the best `pops` cells of all edges that lead to a stack
-become hypotheses. They come from a heap: it starts with the first cell of each edge, and each cell that is
-taken adds those below it and to the right. A cell has all its scores when it is added. As these are not
-monotone in a grid, better cells may remain behind worse ones."""
+become hypotheses, and more where a coverage would get fewer than `diversity`. They come from a heap: it
+starts with the first cell of each edge, and each cell that is taken adds those below it and to the right. A
+cell has all its scores when it is added. As these are not monotone in a grid, better cells may remain behind
+worse ones."""
 
 from typing import NamedTuple
 
@@ -81,8 +82,8 @@ def start_cubes(Q: Cubes) -> None:
 def open_edges(
     S: SearchState, Q: Cubes, options: OptionArrays, parameters: SearchParameters, stack: int
 ) -> None:
-    """Prune a stack that is complete, and add the edges that extend its hypotheses. Sets `counters[FULL]` if
-    memory runs out."""
+    """Add the edges that extend the hypotheses of a complete stack, as far as these survive pruning. Sets
+    `counters[FULL]` if memory runs out."""
     chosen = select(S, parameters, stack)
     coverages = np.empty(len(chosen), np.int32)
     distinct = 0
@@ -210,7 +211,7 @@ def fill_stack(S: SearchState, Q: Cubes, options: OptionArrays, gains: OptionGai
 lms: tuple[Automaton, ...], weights: Floats, parameters: SearchParameters, stack: int, most: int,
 room: Int32s) -> bool:  # fmt: skip
     """Turn the best cells of a stack into hypotheses, at most `most` in this call. Returns whether the stack
-    is complete, or memory has run out. `room`: scratch memory for states (L,)."""
+    is complete or memory has run out, which sets `counters[FULL]`. `room`: scratch memory for states (L,)."""
     end = Q.counters[POPS] + most
     while not S.counters[FULL]:
         while Q.counters[WAITING] < Q.counters[CELLS]:

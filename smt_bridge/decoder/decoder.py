@@ -60,7 +60,8 @@ class Decoder:
         """`weights`: override those of the ini. `features`: reuse the loaded features of another decoder of
         the same system. `lines`: converts text to words and back; by default for tokenized text.
 
-        ConfigError for settings out of range, and for weights that do not fit the system.
+        ConfigError for settings out of range, for weights that do not fit the system, and for cube pruning
+        with networks; UserError for a feature that cannot be loaded.
         """
         self.system, self.config = system, config or DecoderConfig()
         self.lines = lines or Lines()
@@ -109,7 +110,8 @@ class Decoder:
         ini; `weights`: override its weights; `cache`: where parsed tables and language models are kept for
         the next time, True for the user's cache folder, False for none.
 
-        ConfigError or DataError, in one line, for a model that the engine cannot use.
+        UserError, in one line, for a model that the engine cannot use, and for settings or weights that do
+        not fit.
         """
         return cls(systems.load(model, cache), config, weights)
 
@@ -124,8 +126,8 @@ class Decoder:
         """Translate each line of text. `workers`: number of threads, which does not affect the result.
         `split_sentences`: translate each sentence of a line of raw text on its own.
 
-        ConfigError if tokenized text is to be split, DataError for a mistake in a line's markup, TypeError
-        for a str instead of a list of lines."""
+        ConfigError if tokenized text is to be split, DataError as in `parse_line`, TypeError for a str
+        instead of a list of lines."""
         check_lines(lines)
         split = self.lines.sentences(lines) if split_sentences else whole_lines(lines)
         numbers = [index + 1 for index in split.numbers]
@@ -133,8 +135,8 @@ class Decoder:
         return split.join(map(self.lines.text, results))
 
     def nbest(self, lines: Iterable[str], count: int, distinct: bool = False) -> list[list[Derivation]]:
-        """The `count` best derivations of each line, best first. `distinct`: list each text only once. Raises
-        the errors of `translate`, and DataError for a line that is too long for an n-best list."""
+        """The `count` best derivations of each line, best first. `distinct`: list each text only once.
+        DataError as in `parse_line`, TypeError for a str instead of a list of lines."""
         check_lines(lines)
         listing = self.make_listing(count, distinct)
         marked = [self.parse_line(line, f"input:{number}", count) for number, line in enumerate(lines, 1)]
@@ -183,9 +185,9 @@ class Decoder:
     # ---- one line ------------------------------------------------------------------------------------------
 
     def parse_line(self, line: str, location: str = "input", nbest: int | None = None) -> MarkedLine:
-        """Parse the markup of a line. `nbest`: size of the n-best list, by default the configured one.
-        DataError for a mistake in the markup, and for a line that is too long but cannot be translated in
-        parts."""
+        """Parse the markup of a line. `location`: of the line, for messages; `nbest`: size of the n-best
+        list, 0 for none, by default the configured one. DataError for a mistake in the markup, and for a line
+        that is too long but cannot be translated in parts, because of an n-best list or of its tags."""
         nbest = self.config.nbest if nbest is None else nbest
         try:
             parsed = self.lines.parse_line(line, self.markup)
@@ -201,8 +203,9 @@ class Decoder:
     def translate_line(
         self, line: str | MarkedLine, stop: threading.Event | None = None
     ) -> PhraseTranslation:
-        """Translate a line to its best derivation, or to the `config.nbest` best ones. The translation of an
-        empty line is empty. Raises Stopped once `stop` is set."""
+        """Translate a line to its best derivation, or to the `config.nbest` best ones. A line that is too
+        long is translated in parts, to the best derivation. The translation of an empty line is empty.
+        DataError as in `parse_line` for a str. Raises Stopped once `stop` is set."""
         marked = self.parse_line(line) if isinstance(line, str) else line
         if len(marked.words) > self.config.max_line_words:
             parts = translation.cut_line(marked, self.config.max_line_words)
@@ -238,8 +241,9 @@ class Decoder:
         self, task: SearchTask, paths: Sequence[Int32s], totals: Sequence[float]
     ) -> list[Derivation]:
         """Compute the feature values of derivations, best first. If the search approximated a feature, or if
-        there were two searches, totals are recomputed from exact values. `paths`: their options in target
-        order; `totals`: their total scores by the search."""
+        there were two searches, totals are recomputed from exact values. `paths`: options of at least one
+        derivation, in target order; `totals`: total scores by the search, best first. ConfigError if a
+        feature gives values of another shape, or that are not finite."""
         columns = feature_values.columns(self.options, task, paths)
         exact = self.second is not None or any(item.feature.lossy for item in self.model.stateful)
         if exact:
@@ -257,7 +261,7 @@ class Decoder:
 
     def task(self, marked: MarkedLine, listing: Listing, stop: threading.Event | None = None) -> SearchTask:
         """Prepare a line with at least one word for the search: gather and score its options. Raises Stopped
-        once `stop` is set."""
+        once `stop` is set; ConfigError as `OptionBuilder.score`."""
         sentence = self.options.gather(marked)
         return SearchTask(
             sentence=sentence,
@@ -292,7 +296,8 @@ class Decoder:
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
         """Search with the compiled search, or else the plain one. Returns option paths and totals, best
-        first; none if walls and zones leave no way to translate the whole sentence."""
+        first; none if walls and zones leave no way to translate the whole sentence. Raises Stopped once
+        `stop` is set."""
         if self.compiled is None:
             plain_search = plain.cube_search if task.parameters.pops else plain.search
             return plain_search(task, listing, stop)

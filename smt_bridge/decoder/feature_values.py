@@ -139,7 +139,7 @@ def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32
     words = [word for part in sentence.slices(path) for word in ids[part].tolist()]
     values = [lm.sentence(words, bool(sentence.length[path[-1]]))]
     if number in builder.rows.oov_weights:
-        values.append(sum(not lm.knows(word) for word in sentence.target_of(path)))
+        values.append(sum(not lm.knows(word) for word in sentence.derivation_words(path)))
     return values
 
 
@@ -184,8 +184,8 @@ def table_columns(
 
 
 def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
-    """Compute the scores of all features for derivations, given by their options: name -> (N, K). ConfigError
-    if a feature gives scores of another shape, or that are not finite."""
+    """Compute the scores of all features for derivations, given by their options in target order: name ->
+    (N, K). ConfigError if a feature gives scores of another shape, or that are not finite."""
     phrases = path_phrases(task.sentence, paths)
     columns = table_columns(builder, task.sentence, phrases, len(paths))
     for number, name in enumerate(builder.system.lm_names):
@@ -202,7 +202,8 @@ def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
 
 
 def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
-    """Total scores of derivations, the weighted sums of their feature values: name -> (N, K) becomes (N,)"""
+    """Total scores of derivations (N,), the weighted sums of their feature values. `columns`: scores of each
+    feature, name -> (N, K)."""
     total: Floats = sum(columns[name] @ np.array(weights) for name, weights in builder.weights.items())
     return total
 
@@ -299,13 +300,13 @@ def explain_header(weights: Weights) -> Iterator[list[str]]:
 def explain_rows(number: int, translation: PhraseTranslation) -> Iterator[list[str]]:
     """Yield the rows of line `number`, counted from 1: its phrases in target order, the end of the sentence,
     and the sums, which add up to the total. A long line has an end for each of its parts; an empty line has
-    no rows."""
+    no rows. The decoder must have been configured with `explain`."""
     offset, every = 0, list[Floats]()
     for sentence, derivation in translation.searched:
         assert derivation.shares is not None, "DecoderConfig.explain is not set"
         ends = np.cumsum([0, *(int(sentence.length[option]) for option in derivation.options)])
         for option, words, shares in zip(derivation.options, pairwise(ends), derivation.shares, strict=False):
-            first, last = (offset + int(ends[option]) for ends in (sentence.first, sentence.last))
+            first, last = offset + int(sentence.first[option]), offset + int(sentence.last[option])
             texts = sentence.source(option), derivation.text[words[0] : words[1]]
             yield [str(number), "phrase", span(first, last), *map(" ".join, texts), *explain_cells(shares)]
         yield [str(number), "end", "", "", "", *explain_cells(derivation.shares[-1])]

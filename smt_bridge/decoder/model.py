@@ -216,9 +216,9 @@ class SearchModel:
     def stand_in(self) -> float:
         """Additional weight of the first language model while it stands in for stateful features that have
         not scored yet: the sum of their `stand_in` x weight."""
-        return sum(map(self.stand_in_of, range(len(self.stateful))))
+        return sum(map(self.stand_in_weight, range(len(self.stateful))))
 
-    def stand_in_of(self, number: int) -> float:
+    def stand_in_weight(self, number: int) -> float:
         """The contribution of the stateful feature of index `number` to `stand_in`."""
         weighted = self.stateful[number]
         return float(weighted.feature.stand_in * weighted.weights[0])

@@ -77,9 +77,7 @@ class RowScores:
         sizes = np.array([len(each) for each in ranges])
         owner = np.repeat(np.arange(len(new)), sizes)
         order = np.lexsort((-self.values(rows).estimate, owner))
-        rank = np.arange(len(order)) - np.repeat(
-            np.cumsum(sizes) - sizes, sizes
-        )  # `order` keeps nodes together
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)  # of a row within its node
         best_rows = np.split(rows[order[rank < self.limit]], np.cumsum(np.minimum(sizes, self.limit))[:-1])
         chosen = dict(zip(new, best_rows, strict=True))
         if self.remembered > REMEMBERED:
@@ -129,7 +127,7 @@ class RowScores:
 
     def reordering(self, rows: Int64s) -> NDArray[np.floating]:
         """Reordering scores of rows, natural logarithms: (O,) -> (O, 6). Rows that the reordering table lacks
-        have the default scores of the ini."""
+        have the default scores of the ini. All are 0 without a reordering table."""
         if not self.system.reordering_name:
             return np.zeros((len(rows), 6), np.float32)
         values = self.system.table.log_reordering(rows)
@@ -137,8 +135,9 @@ class RowScores:
         return np.where(missing, self.default_reordering, values) if missing.any() else values
 
     def forward_ids(self, rows: Int64s, paired: NDArray[np.bool_]) -> Int32s:
-        """Number rows so that rows with equal forward scores have equal numbers: (O,), (O,) -> (O,). The
-        number is -1 for rows that are not `paired` and for those that the reordering table lacks."""
+        """Number the rows of a sentence so that rows with equal forward scores have equal numbers: (O,), (O,)
+        -> (O,). The number is -1 for rows that are not `paired` and for those that the reordering table
+        lacks."""
         values = self.system.table.log_reordering(rows)[:, 3:]
         return number_rows(values, paired & ~np.isnan(values).any(1))
 
@@ -180,14 +179,14 @@ def forced_options(
 ) -> tuple[TableRows, list[ExtraOption]]:
     """Apply the translations that a line forces to the span from word `first` to word `last`. Returns those
     of its table rows `rows` that remain, and the forced options of exactly this span. `node`: the span's
-    source node in the table; `policy`: [xml-input] of Moses.
+    source node in the table; `policy`: [xml-input] of Moses, of which three change the options:
 
     exclusive    forced translations replace the rows of all spans that overlap with theirs
     inclusive    they compete with the rows
     constraint   a row remains if it overlaps with no forced translation, or contains the first one that it
                  overlaps with
 
-    A single translation may also be marked as exclusive.
+    A single translation may also be marked as exclusive, whatever the policy.
     """
     overlapping = [option for option in forced if option.first <= last and first <= option.last]
     if any(option.exclusive or policy == "exclusive" for option in overlapping):
@@ -250,8 +249,9 @@ class OptionBuilder:
         self.longest = min(settings.max_phrase_length, system.table.longest)
 
     def gather(self, line: MarkedLine) -> Sentence:
-        """Collect the options of a line with at least one word: rows of the table within its limit, and
-        translations forced by the line. A word with neither becomes an unknown word."""
+        """Collect the options of a line with at least one word: rows of the table within its limit that
+        contain no phrase to avoid, and translations forced by the line. A word with neither becomes an
+        unknown word, unless an exclusive translation covers it."""
         longest = min(
             max([self.longest, *(option.last - option.first + 1 for option in line.forced)]), len(line.words)
         )
@@ -280,8 +280,8 @@ class OptionBuilder:
         return self.sentence(line.words, gathered, longest)
 
     def unknown_word(self, word: str) -> ExtraOption:
-        """The option that copies an unknown word or, with `drop_unknown`, translates it to nothing. Words
-        with digits are always copied."""
+        """The option that copies an unknown word or, with `drop_unknown`, translates it to nothing unless it
+        has digits. The empty word and EPSILON are always translated to nothing."""
         if word in ("", EPSILON) or (self.settings.drop_unknown and not DIGITS & set(word)):
             return ExtraOption([], [])
         return ExtraOption([word], [(0, 0)])
@@ -328,7 +328,8 @@ class OptionBuilder:
         self, sentence: Sentence, line: MarkedLine, stop: threading.Event | None = None
     ) -> OptionArrays:
         """Score the options of a sentence for the search. `line`: its walls and zones become constraints.
-        ConfigError if a feature gives scores of another shape; raises Stopped once `stop` is set."""
+        ConfigError if a feature gives scores of another shape, or that are not finite. Raises Stopped once
+        `stop` is set."""
         rows, scores, n = sentence.rows, self.rows, len(sentence.words)
         score, bound, estimate = scores.values(np.maximum(rows, 0))
         pair = sentence.pairs()

@@ -126,8 +126,8 @@ def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[PhraseTrie, Int64s
 
 
 def is_trie(trie: PhraseTrie, words: int) -> bool:
-    """Whether all indices of a trie are within bounds, and all its paths end at the empty phrase. `words`:
-    size of the vocabulary."""
+    """Whether all indices of a trie are within bounds, all its paths end at the empty phrase, and the
+    children of a node stand together. `words`: size of the vocabulary."""
     nodes = len(trie.parent)
     levels = trie.levels
     if (
@@ -151,7 +151,7 @@ def find_spans(ids: Int32s, children: Int32s, word: Ints, longest: int) -> Int32
     """Find the nodes of all spans of at most `longest` words of a sentence, 0 for a span that the trie lacks:
     (n,) -> (n * longest,). The span of k words from word i has the index i * longest + k - 1.
 
-    `ids`: word ids, -1 for words outside the vocabulary; `children`, `word`: see PhraseTrie."""
+    `ids`: word ids, -1 for words outside the vocabulary; `children`, `word`: of the PhraseTrie."""
     n = len(ids)
     nodes = np.zeros(n * longest, np.int32)
     for start in range(n):

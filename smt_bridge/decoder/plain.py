@@ -74,8 +74,9 @@ def within_distortion_limit(node: SearchNode, start: int, last: int, limit: int)
 def respects_constraints(
     node: SearchNode, start: int, last: int, limit: int, constraints: ReorderingConstraints
 ) -> bool:
-    """Whether walls and zones allow the span from `start` to `last` to be translated after a hypothesis.
-    `limit`: the distortion limit, -1 for none. Written like the rules themselves, with sets of words."""
+    """Whether walls and zones allow the untranslated span from `start` to `last` to be translated after a
+    hypothesis. `limit`: the distortion limit, -1 for none. Written like the rules themselves, with sets of
+    words."""
     gap = next(word for word in range(start + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
     if start == gap and not beyond:
@@ -170,10 +171,10 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
 
 def search(task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
     """Search the whole sentence, stack by stack. Returns the options of the best derivation and its total
-    score, or those of the n best derivations, best first; nothing if the sentence cannot be translated.
-    Raises Stopped once `stop` is set."""
+    score, or those of the n best derivations, best first; two empty lists if the sentence cannot be
+    translated. Raises Stopped once `stop` is set."""
     options, parameters, n = task.options, task.parameters, task.parameters.words
-    number, first, constraints = options.number, options.first, options.constraints
+    number, first = options.number, options.first
     empty: frozenset[int] = frozenset()
     contexts = tuple(lm.start() for lm in task.model.word_lms)
     memory = tuple(scorer.start_state for scorer in task.scorers)
@@ -189,14 +190,7 @@ def search(task: SearchTask, listing: Listing, stop: threading.Event | None = No
         for node in survivors(stack, parameters):
             go_on(stop)
             for a, b, span in spans:
-                if (
-                    not number[span]
-                    or not within_distortion_limit(node, a, b, parameters.distortion)
-                    or (
-                        constraints.active
-                        and not respects_constraints(node, a, b, parameters.distortion, constraints)
-                    )
-                ):
+                if not number[span] or not may_follow(node, a, b, task):
                     continue
                 for option in range(first[span], first[span] + number[span]):
                     key, extended = extend(node, option, task)
@@ -214,20 +208,15 @@ def search(task: SearchTask, listing: Listing, stop: threading.Event | None = No
 
 
 def add_to_stack(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
-    """Add a hypothesis to a stack. If the stack has one with the same recombination key, it becomes another
-    way to reach that one."""
+    """Add a hypothesis to a stack. If the stack has another with the same recombination key, that one gets
+    the new way instead, and also its score, parent and option if the score is higher."""
     assert node.parent
     way = (node.score, node.score - node.parent.score, node.parent, node.option)
     recombined = stack.setdefault(key, node)
     recombined.ways.append(way)
     if node.score > recombined.score:
-        recombined.score, recombined.total, recombined.parent, recombined.option = (
-            node.score,
-            node.total,
-            node.parent,
-            node.option,
-        )
-        recombined.memory = node.memory
+        recombined.score, recombined.total = node.score, node.total
+        recombined.parent, recombined.option, recombined.memory = node.parent, node.option, node.memory
 
 
 def survivors(stack: dict[Key, SearchNode], parameters: SearchParameters) -> list[SearchNode]:
@@ -250,9 +239,10 @@ def best_path(node: SearchNode) -> Int32s:
 def best_paths(finals: Sequence[SearchNode], task: SearchTask, listing: Listing) -> Paths:
     """List the n best derivations that end in `finals`, the hypotheses of the last stack, best first: their
     options in target order, and their total scores."""
-    heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = []
-    for age, node in enumerate(finals):
-        heap.append((-node.score, age, node, (), 0.0))
+    # entries: -score, age, hypothesis, the options after it, what they add
+    heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = [
+        (-node.score, age, node, (), 0.0) for age, node in enumerate(finals)
+    ]
     heapq.heapify(heap)
     age, derivations = len(heap), 0
     seen: set[tuple[int, ...]] = set()
@@ -288,7 +278,8 @@ class Edge:
 
 
 def cube_search(task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
-    """Search by cube pruning; arguments, results and errors as for `search`."""
+    """Search by cube pruning, which takes no stateful features; arguments, results and errors as for
+    `search`."""
     n = task.parameters.words
     empty: frozenset[int] = frozenset()
     contexts = tuple(lm.start() for lm in task.model.word_lms)

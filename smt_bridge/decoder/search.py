@@ -46,10 +46,11 @@ def push(S: SearchState, parameters: SearchParameters, forward_id: Int32s, paren
 coverage: int, first: int, last: int, score: float, total: float, context: int, key: int,
 edge_score: float) -> int:  # fmt: skip
     """Add the hypothesis that extends `parent` by `option` to its stack, or recombine it with an equal one.
-    Returns its number; -1 if the equal one is better, or memory is full, which sets `counters[FULL]`.
+    Returns its number; -1 if the equal one is not worse, or memory is full, which sets `counters[FULL]`.
 
-    `first`, `last`: source words of the option; `total`: score plus future cost; `context`: number of its
-    language model context; `key`: hash of recombination keys; `edge_score`: what the option adds."""
+    `forward_id`: see OptionArrays; `coverage`: number of the coverage that is reached; `first`, `last`:
+    source words of the option; `total`: score plus future cost; `context`: number of its language model
+    context; `key`: hash of recombination keys; `edge_score`: what the option adds to the parent's score."""
     forward = forward_id[option] if parameters.reordering else -1
     mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
     if parameters.reordering:
@@ -120,7 +121,8 @@ def stack_members(S: SearchState, stack: int) -> Int32s:
 
 @njit
 def prune_stack(S: SearchState, parameters: SearchParameters, stack: int) -> None:
-    """Keep only the best hypotheses of a stack, and raise its threshold to the total of the worst of them."""
+    """Keep only the best `parameters.stack` hypotheses of a stack; 0 is not allowed here. If there are so
+    many, the stack's threshold is raised to the total of the worst of them."""
     ids = stack_members(S, stack)
     order = np.argsort(-S.total[ids], kind="mergesort")
     S.head[stack], S.size[stack] = -1, 0
@@ -154,8 +156,8 @@ def select(S: SearchState, parameters: SearchParameters, stack: int) -> Int32s:
 def add_candidates(S: SearchState, parameters: SearchParameters, forward_id: Int32s, chosen: Int64s,
 gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
     """Turn candidates that the stateful features have scored into hypotheses. `forward_id`: see OptionArrays;
-    `chosen`: candidate indices (N,); `gains`: weighted (N,); `keys`: for recombination (N,); `states` (N,
-    F)."""
+    `chosen`: candidate indices (N,); `gains`: the features' weighted scores (N,); `keys`: for recombination
+    (N,); `states`: of the features after the options (N, F). Sets `counters[FULL]` if memory runs out."""
     for number in range(len(chosen)):
         candidate = chosen[number]
         parent, coverage = S.c_parent[candidate], S.c_coverage[candidate]
@@ -210,9 +212,9 @@ def find_context(S: SearchState, states: Int32s) -> int:
 
 @njit_inline
 def find_block(S: SearchState, key: int, size: int) -> int:
-    """Return the start of the block of `size` language model scores of `key`, a context and a span. A new one
-    is added, without scores; -1 if it is larger than the memory, which sets `counters[FULL]`. If memory is
-    full, all blocks are forgotten and computed again."""
+    """Return the index at which the block of `size` language model scores for `key`, a context and a span,
+    starts. A new block is added, without scores. If memory has no room for another one, all blocks are
+    forgotten first. -1 if the block is larger than the memory, which sets `counters[FULL]`."""
     if S.counters[BLOCKS] >= len(S.block_key) or S.counters[SCORED] + size > len(S.lm_score):
         forget_blocks(S)
         if size > len(S.lm_score):
@@ -245,7 +247,7 @@ def score_with_lms(S: SearchState, options: OptionArrays, lms: tuple[Automaton, 
 context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # fmt: skip
     """Score an option after a context with all language models, and store the weighted sum and the number of
     the context after it at `slot`. `complete`: with the end of the sentence; `room`: scratch memory for
-    states (L,)."""
+    states (L,). Sets `counters[FULL]` if memory runs out."""
     weighted = 0.0
     stop = options.start[option] + options.length[option]
     # As in Moses, the end of the sentence is not scored after a phrase without words.

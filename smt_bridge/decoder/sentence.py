@@ -50,7 +50,7 @@ class GatheredOptions:
 @dataclass
 class Sentence:
     """A sentence of n words and the O translation options of its spans, as features of the search see them.
-    Options are ordered by span, and within a span by estimated score."""
+    Options are ordered by span; within a span, rows of the table come first, by estimated score."""
 
     words: list[str]
     table: PhraseTable
@@ -62,7 +62,7 @@ class Sentence:
     start: Int32s  # (O,) words of an option: text[start : start + length]
     length: Int32s  # (O,)
     outside: list[str]  # target words that are not in the table
-    longest: int  # number of words of the longest span
+    longest: int  # most words of a span
 
     @property
     def size(self) -> int:
@@ -80,7 +80,7 @@ class Sentence:
 
     def target(self, option: int) -> list[str]:
         """The target words of an option."""
-        return self.target_of([option])
+        return self.derivation_words([option])
 
     def targets(self) -> list[list[str]]:
         """The target words of each option."""
@@ -92,12 +92,14 @@ class Sentence:
         return self.table.points(int(self.rows[option])) if extra is None else extra.points
 
     def sorted_points(self, option: int) -> list[tuple[int, int]]:
-        """Alignment points of an option, sorted if it is a row of the table."""
+        """Alignment points of an option in the order in which Moses prints them: sorted if it is a row of the
+        table."""
         points = self.points(option)
         return sorted(points) if self.extra(option) is None else points
 
     def ids(self, number: Callable[[str], int]) -> Int32s:
-        """Convert `text` to the ids of another vocabulary. Calls `number` once for each distinct word."""
+        """Convert `text` to the ids of another vocabulary: (W,). Calls `number`, which returns the id of a
+        word, once for each distinct word."""
         distinct, inverse = np.unique(self.text, return_inverse=True)
         return np.array([number(self.word(word)) for word in distinct.tolist()], np.int32)[inverse]
 
@@ -116,7 +118,7 @@ class Sentence:
         """Ids of the target words of a derivation. `path`: its options in target order."""
         return [word for part in self.slices(path) for word in self.text[part].tolist()]
 
-    def target_of(self, path: Iterable[int] | Int32s) -> list[str]:
+    def derivation_words(self, path: Iterable[int] | Int32s) -> list[str]:
         """The target words of a derivation. `path`: its options in target order."""
         return [self.word(word) for word in self.word_ids(path)]
 
@@ -133,8 +135,9 @@ def future_costs(
     n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
 ) -> Floats:
     """Compute the best score of any sequence of options that covers each span, ignoring reordering: (n, n).
-    Entry (i, j) is the span of words i to j. `longest`: most words of an option; `first`, `number`: see
-    `span_index`; `estimate`: score of each option (O,). Raises Stopped once `stop` is set."""
+    Entry (i, j) is the span of words i to j; about -1e9 for a span that no options cover. `longest`: most
+    words of an option; `first`, `number`: see `span_index`; `estimate`: score of each option (O,). Raises
+    Stopped once `stop` is set."""
     cost = np.full((n, n), -1e9)
     size, start = 1, 0
     while size <= n:
@@ -149,7 +152,7 @@ def fill_costs(
 ) -> tuple[int, int]:
     """Fill in `cost` from the span of `size` words from word `start` on, shortest spans first, for a limited
     amount of work. Other arguments as for `future_costs`. Returns the size and the first word of the span to
-    continue with."""
+    continue with; the size is n + 1 at the end."""
     n, work = len(cost), 0
     while size <= n and work < SLICE:
         last = start + size - 1
@@ -203,8 +206,9 @@ def spans(words: int, longest: int) -> list[tuple[int, int]]:
 
 
 def span_index(first: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, Int32s]:
-    """The first option and the number of options of each span: (n * longest,), (n * longest,). `first`,
-    `last`: the span of each option, grouped by span (O,)."""
+    """The first option and the number of options of each span, (n * longest,) each; the span of k words from
+    word i has the index i * longest + k - 1. `first`, `last`: span of each option (O,); options of the same
+    span must stand together."""
     offset, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
     span, indices, sizes = np.unique(first * longest + last - first, return_index=True, return_counts=True)
     offset[span], number[span] = indices, sizes

@@ -51,7 +51,7 @@ class PhraseBasedSystem:
         return self.lms or [AutomatonLM(null_model())]
 
     def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
-        """Load the system's features in SEARCH_FEATURES. ConfigError for one that cannot be used."""
+        """Load the system's features in SEARCH_FEATURES. UserError for one that cannot be used."""
         return [kind.load(line, config) for kind, line in self.feature_lines]
 
     @property
@@ -116,8 +116,8 @@ def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
     """Load the system of a model directory or a moses.ini. ConfigError or DataError, in one line, for one
     that the engine cannot use, such as one with unknown features or with tables that do not fit the ini.
 
-    `use_cache`: keep parsed tables and language models in the user's cache, or in the given one, from which
-    they load much faster next time.
+    `use_cache`: where parsed tables and language models are kept, from which they load much faster next time:
+    True for the user's cache, False for none.
     """
     return load_ini(moses_ini.read(ini_path(model)), use_cache)
 
@@ -178,8 +178,7 @@ def load_table(
 ) -> PhraseTable:
     """Load the phrase table with its reordering table, or the folder of smt-compile that holds both. `line`:
     of the phrase table; `path`, `reordering`: of the tables; `cache`: None to parse text tables each time.
-    DataError if the number of scores differs from num-features= in the line; also the errors of reading the
-    tables."""
+    DataError for a table that is malformed or damaged, or that does not fit the ini."""
 
     def make() -> PhraseTable:
         return read_table(path, line.scores, reordering)
@@ -229,8 +228,8 @@ def verify_compiled(ini: Ini) -> bool:
 
 
 def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
-    """Look up the path of a feature's file or folder. `beside`: only in the ini's folder. DataError if it
-    does not exist."""
+    """Look up the file or folder that the path= of a feature names. `beside`: look up relative paths only in
+    the ini's folder. DataError if it does not exist."""
     name = feature.options["path"]
     for root in ini.roots(beside):
         path = find_table(name, root)
@@ -240,9 +239,9 @@ def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
 
 
 def system_files(ini: Ini, beside: bool = False) -> list[Path]:
-    """Paths of all files of a system: its ini, tables and models, and the files listed in the manifests of
-    run directories. `beside`: look up relative paths only in the ini's folder. DataError for a missing
-    file."""
+    """Paths of all files of a system: its ini, tables and models; of a folder, the files that `model_files`
+    lists. `beside`: look up relative paths only in the ini's folder. DataError for a file or folder that the
+    ini names and that does not exist."""
     paths = [Path(ini.path)]
     for feature in ini.features:
         if "path" in feature.options:
@@ -276,8 +275,8 @@ def check_order(line: FeatureLine, path: str) -> None:
 
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
-    only plain search can use. `cache`: None to parse an ARPA file each time. DataError for a file of another
-    kind."""
+    only plain search can use. `cache`: None to parse an ARPA file each time. DataError for anything else,
+    ConfigError for a KenLM binary if kenlm is not installed."""
     if mapped.is_mapped(path):
         return AutomatonLM(trie_model.load_trie(path))
     if not Path(path).is_file() or not count_models.is_arpa(path):

@@ -2,8 +2,7 @@
 
 Rows are grouped by source phrase. Source and target phrases are nodes of two tries over one pool of words
 (`phrases.py`), distinct alignments are stored once. Scores are natural logarithms: 32-bit floats, or codes of
-8 or 16 bits into the values of their column: a code book of
-at most 256 or 65,536 values, so each code is the number of the nearest value.
+8 or 16 bits. A code is an index into the code book of its column, which has at most 256 or 65,536 values.
 """
 
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ ALIGNMENT_BYTES = b"0123456789- \t"
 @dataclass
 class PhraseTable:
     """A phrase table of R rows with F scores each; V words; N source phrases and M target phrases, prefixes
-    included; A distinct alignments."""
+    included; A distinct alignments; K values of a code book. The arrays become read-only."""
 
     source_count: int  # number of source phrases that have rows
     word_text: Bytes  # of all words, sorted
@@ -50,11 +49,11 @@ class PhraseTable:
     target: Int32s  # (R,) nodes of target phrases
     scores: Scores  # (R, F)
     reordering: Scores  # (R, 6); (R, 0) without a reordering table; nan if that lacks the row
-    alignment: Ints  # (R,)
+    alignment: Ints  # (R,) indices of alignments
     alignment_text: Bytes  # of all distinct alignments, one after the other
     alignment_cut: Ints  # (A + 1,)
-    score_values: Floats  # (F, K) the values of quantized scores; (F, 0) if `scores` are the values
-    reordering_values: Floats  # (6, K)
+    score_values: Floats  # (F, K) code books of quantized scores; (F, 0) if `scores` are the values
+    reordering_values: Floats  # (6, K) likewise; its K may be another
 
     def __post_init__(self) -> None:
         # Compiled functions are compiled once more for arrays that can be written to; mapped ones cannot.
@@ -89,7 +88,7 @@ class PhraseTable:
         """The rows of a source node; none for node 0."""
         return range(int(self.starts[node]), int(self.starts[node + 1]))
 
-    def of(self, source: str) -> range:
+    def find_rows(self, source: str) -> range:
         """The rows of a source phrase, whose words are separated by single blanks; none for a phrase that the
         table lacks."""
         words = source.split(" ")
@@ -190,7 +189,7 @@ def decode_scores(scores: Scores, values: Floats) -> Floats:
 
 
 def smallest(values: Ints, *types: type[np.integer]) -> Ints:
-    """Convert integers to the first of the types that holds them all."""
+    """Convert integers of 0 or more to the first of the types that holds them all."""
     most = int(values.max(initial=0))
     return values.astype(next(kind for kind in types if most <= np.iinfo(kind).max))
 
@@ -207,7 +206,7 @@ def are_valid_words(words: WordPool) -> bool:
 
 
 def are_codes(scores: Scores, values: Floats) -> bool:
-    """Whether each score has a value: (O, F), (F, K)"""
+    """Whether scores are 32-bit floats without code books, or codes within their books: (O, F), (F, K)"""
     if values.ndim != 2 or len(values) != scores.shape[1]:
         return False
     if not values.shape[1]:
@@ -252,8 +251,8 @@ def quantize(table: PhraseTable, bits: int) -> PhraseTable:
 
 
 def quantize_scores(scores: Floats, bits: int) -> tuple[Codes, Floats]:
-    """Return the codes of scores, and the code book of each column: (R, F) -> (R, F), (F, K). Scores may be
-    nan. `bits`: 8 or 16."""
+    """Return the codes of scores, and the code book of each column: (R, F) -> (R, F), (F, K). Each code is
+    that of the nearest value in the book. Scores may be nan. `bits`: 8 or 16."""
     codes = cast(Codes, np.zeros(scores.shape, CODE_TYPES[bits]))
     books = list[Floats]()
     for column in range(scores.shape[1]):
@@ -298,7 +297,8 @@ def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: in
 
 
 def nearest(values: Floats, book: Floats) -> NDArray[np.int64]:
-    """The index of the nearest value of a code book; for nan, that of its nan: (R,), (K,) -> (R,)"""
+    """The index of the nearest value of a code book in increasing order; for nan, that of its nan: (R,),
+    (K,) -> (R,)"""
     finite = book[~np.isnan(book)]
     codes = np.searchsorted((finite[1:] + finite[:-1]) / 2, values)
     return np.where(np.isnan(values), len(finite), codes)

@@ -113,14 +113,15 @@ class ScoreReader:
     """Reads the score fields of a table as natural logarithms. At most BLOCK rows are kept as text."""
 
     def __init__(self, columns: int, refuse: Callable[[], NoReturn]) -> None:
-        """`columns`: scores of a row; `refuse`: raises the error for fields that cannot be read."""
+        """`columns`: number of scores of a row; `refuse`: raises the error for fields that cannot be read."""
         self.columns, self.refuse = columns, refuse
         self.texts: list[bytes] = []
         self.blocks: list[Floats] = []
-        self.sound = True  # whether no field has more than digits, signs and blanks
+        self.sound = True  # whether the fields consist of SCORE_BYTES
 
     def add(self, text: bytes) -> None:
-        """Add the score field of the next row."""
+        """Add the score field of the next row. Calls `refuse` for a field that cannot be read, possibly only
+        in a later call."""
         self.texts.append(text)
         if len(self.texts) == BLOCK:
             self.flush()
@@ -137,7 +138,8 @@ class ScoreReader:
         self.texts = []
 
     def values(self) -> Floats:
-        """The natural logarithms of all scores: (R, columns)"""
+        """The natural logarithms of all scores, FLOOR at least: (R, columns). Calls `refuse` for a field that
+        cannot be read, and if there are no rows."""
         if self.texts or not self.blocks:
             self.flush()
         return np.concatenate(self.blocks)
@@ -198,8 +200,8 @@ class RowCollector:
         self.scores = ScoreReader(columns, partial(refuse_table, path, columns))
 
     def add(self, line: bytes) -> None:
-        """Add the next line of the table. DataError for one that does not have the fields of a phrase
-        table."""
+        """Add the next line of the table. DataError for one that does not have the fields of a phrase table,
+        and for scores that cannot be read, possibly only in a later call."""
         parts = line.split(b"|||")
         count = len(parts)
         if count < 3 or (
@@ -236,7 +238,8 @@ class RowCollector:
 
 def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[bytes, int], "array[int]"]:
     """Replace tabs and repeated blanks in phrases, some of which may become equal. Returns the phrases with
-    their new numbers, and the new number of each row's phrase. `rows`: the old ones."""
+    their new numbers, and the new number of each row's phrase. `phrases`: with their old numbers, in order
+    from 0; `rows`: old number of each row's phrase."""
     changed: dict[bytes, int] = {}
     for_old = [
         changed.setdefault(b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" "))), len(changed))
@@ -268,8 +271,9 @@ def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
 
 
 def read_side_by_side(collector: RowCollector, reordering: str) -> tuple[RowCollector, Floats] | None:
-    """Read both tables side by side, the phrase table by `collector`: returns the rows, and their reordering
-    scores (R, 6). None if the tables do not have the same pairs in the same order."""
+    """Read both tables side by side. `collector`: for the rows of the phrase table, empty at first. Returns
+    it and the rows' reordering scores (R, 6); None if the tables do not have the same pairs in the same
+    order. DataError, with the line, for scores that cannot be read."""
     scores = ScoreReader(REORDERING_SCORES, partial(refuse_reordering, reordering))
     pairs = zip_longest(files.read_byte_lines(collector.path), files.read_byte_lines(reordering))
     for line, reordering_line in pairs:
@@ -289,8 +293,8 @@ def same_pair(line: bytes, reordering_line: bytes) -> bool:
 
 def read_with_lookup(path: str, columns: int, reordering: str) -> tuple[RowCollector, Floats]:
     """Read both tables and look up reordering scores by phrases: returns the rows, and their reordering
-    scores (R, 6), nan for pairs that the reordering table lacks; these are counted in a warning. DataError
-    for a line of the reordering table without three fields."""
+    scores (R, 6), nan for pairs that the reordering table lacks; these are counted in a warning. DataError,
+    with the line, for one without the fields of its table or with scores that cannot be read."""
     keys: dict[tuple[bytes, bytes], int] = {}
     scores = ScoreReader(REORDERING_SCORES, partial(refuse_reordering, reordering))
     for number, line in enumerate(files.read_byte_lines(reordering), 1):

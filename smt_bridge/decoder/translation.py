@@ -81,7 +81,7 @@ def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSet
     """The target words of a derivation as they are written, with unknown words marked if
     `settings.mark_unknown` is set. `path`: its options in target order."""
     if not settings.mark_unknown:
-        return sentence.target_of(path)
+        return sentence.derivation_words(path)
     words = []
     for option in path:
         phrase, extra = sentence.target(option), sentence.extra(option)
@@ -92,8 +92,9 @@ def output(sentence: Sentence, path: Iterable[int] | Int32s, settings: SearchSet
 
 
 def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes: dict[str, int]) -> str:
-    """Format an n-best list entry as Moses does, with segmentation and alignment, if `sentence` is not None.
-    `number`: number of the sentence, from 0; `sizes`: number of printed scores of each feature, in order."""
+    """Format an n-best list entry as Moses does, with segmentation and alignment; these are empty if
+    `sentence` is None. `number`: number of the sentence, from 0; `sizes`: number of printed scores of each
+    feature, in order."""
     values = iter(derivation.features.tolist())
     segments, points = [], []
     at = 0
@@ -141,7 +142,7 @@ class Lines:
     one."""
 
     def parse_line(self, line: str, markup: Markup) -> MarkedLine:
-        """Split a line into words and parse its markup. ValueError for a mistake in the markup."""
+        """Split a line into words and parse its markup. ValueError as in `parse_markup`."""
         return xml_input.parse_markup(line, markup)
 
     def text(self, translation: PhraseTranslation) -> str:
@@ -155,7 +156,8 @@ class Lines:
 
 def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:
     """Cut a line into parts of at most `limit` words, at punctuation if possible. Spans with a forced
-    translation are not cut; a forced translation of more than `limit` source words is dropped."""
+    translation are not cut; a forced translation of more than `limit` source words is dropped, as are all
+    walls and zones."""
     whole = {option.first: option.last + 1 for option in line.forced if option.last - option.first < limit}
     units, at = list[str](), 0
     while at < len(line.words):

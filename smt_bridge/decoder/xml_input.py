@@ -122,8 +122,9 @@ def surface(text: str) -> list[str]:
 
 
 def parse_markup(line: str, markup: Markup) -> MarkedLine:
-    """Parse the markup of a line. Under the policy `ignore`, translations are dropped but zones and walls are
-    kept; under `pass-through`, tags are treated as words. ValueError for a mistake in the markup."""
+    """Split a line into words, reduced to their first factors, and parse its markup. Under the policy
+    `ignore`, translations are dropped but zones and walls are kept; under `pass-through`, tags are treated as
+    words. ValueError for a mistake in the markup, and for a word of more than FACTORS factors."""
     opening, closing = markup.brackets
     if markup.policy == "pass-through" or opening not in line:
         return MarkedLine(surface(line))
@@ -147,7 +148,7 @@ def parse_markup(line: str, markup: Markup) -> MarkedLine:
                 raise ValueError(
                     f"tag {shown(tag.name)} is closed by {shown(name)}; close the inner tag first"
                 )
-            apply(marked, tag, markup)
+            apply_tag(marked, tag, markup)
     if open_tags:
         raise ValueError(f"tag {shown(open_tags[-1].name)} is never closed")
     check_spans(marked)
@@ -155,8 +156,9 @@ def parse_markup(line: str, markup: Markup) -> MarkedLine:
 
 
 def tokens(line: str, opening: str, closing: str) -> Iterator[str]:
-    """Split a line into tags and the text between them. ValueError for a tag without a closing bracket, and
-    for an opening bracket before a tag, which would make Moses read the tag as text."""
+    """Split a line into tags and the text between them; a bracketed text that is not a tag is a token of its
+    own. ValueError for a tag without a closing bracket, and for an opening bracket before a tag, which would
+    make Moses read the tag as text."""
     position = 0
     while position < len(line):
         left = line.find(opening, position)
@@ -188,9 +190,9 @@ def is_tag(token: str, opening: str) -> bool:
     return token.startswith(opening) and re.match(r"[/a-zA-Z]", token[len(opening) :]) is not None
 
 
-def apply(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
+def apply_tag(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
     """Add what a closed tag says about its span to `marked`: walls, a zone or forced translations. ValueError
-    for a tag that Moses or the engine does not support there."""
+    for a mistake in the tag, and for a tag that Moses or the engine does not support there."""
     start, end = tag_span(tag, len(marked.words))
     if tag.name == "wall":
         marked.walls += range(max(0, start - 1), end)
@@ -224,7 +226,7 @@ def apply(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
 def tag_span(tag: Tag, words: int) -> tuple[int, int]:
     """The start and end (exclusive) of a tag's span, in words. An attribute span="i-j" or span="i" takes
     precedence over the tag's position. `words`: number of words before the closing tag. ValueError for a span
-    of any other form."""
+    of any other form; whether it ends within the line is checked by `check_spans`."""
     span = attribute(tag, "span")
     if not span:
         return tag.start, words
@@ -239,8 +241,8 @@ def tag_span(tag: Tag, words: int) -> tuple[int, int]:
 
 def tag_translations(tag: Tag) -> list[tuple[str, float]]:
     """The alternative translations in a tag, with their natural log probabilities. The attribute `english` is
-    an older name for `translation`. ValueError unless there are as many probabilities as translations, or
-    none."""
+    an older name for `translation`. ValueError for a probability that is not a number of 0 or more, and
+    unless there are as many probabilities as translations, or none."""
     texts = parts(attribute(tag, "translation")) + parts(attribute(tag, "english"))
     probs = parts(attribute(tag, "prob"))
     if probs and len(probs) != len(texts):

@@ -110,8 +110,8 @@ class PairFeature(ABC):
 
 
 def digest(kind: str, paths: Iterable[Path], settings: bytes = b"") -> str:
-    """Hash a feature's kind, the names and contents of its files, and the settings that affect its scores:
-    hexadecimal digits."""
+    """Hash a feature's kind, the names and contents of its files, and the settings that affect its scores: 32
+    hexadecimal digits. DataError for a file that cannot be read."""
     hasher = hashlib.sha256(kind.encode())
     for path in paths:
         hasher.update(path.name.encode() + file_hash(path))

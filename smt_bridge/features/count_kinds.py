@@ -56,7 +56,8 @@ class UnknownWords(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "UnknownWords":
-        """Load the vocabulary. DataError for a run of subwords; CheckpointError if there is no vocabulary."""
+        """Load the vocabulary. DataError for a run of subwords and for a file that is not a vocabulary;
+        CheckpointError for a damaged run, and if there is no file."""
         return cls(vocab_path(spec.path, settings.side), settings.side)
 
     def identity(self) -> str:

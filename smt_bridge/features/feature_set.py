@@ -27,10 +27,10 @@ FeatureExecutor = Executor[Task, list[Values]]
 
 
 class FeatureSet:
-    """Loaded features in the order of their columns. ConfigError, DataError or CheckpointError with a
-    one-line message if a feature cannot be loaded."""
+    """Loaded features in the order of their columns."""
 
     def __init__(self, specs: Sequence[FeatureSpec], settings: FeatureSettings) -> None:
+        """UserError, in one line, if a feature cannot be loaded."""
         self.specs, self.settings = list(specs), settings
         self.features = [FEATURES[spec.kind].load(spec, settings) for spec in specs]
         self.names = [spec.name for spec in specs]
@@ -44,7 +44,7 @@ class FeatureSet:
 
     def compute(self, task: Task) -> list[Values]:
         """Score each feature's pairs. DataError, with the option, for a feature that does not return one
-        number for each pair."""
+        number for each pair; also the errors of `PairFeature.score`."""
         return [
             check_scores(feature.score(pairs), len(pairs), spec) if len(pairs) else np.zeros(0)
             for feature, pairs, spec in zip(self.features, task, self.specs, strict=True)
@@ -109,9 +109,9 @@ def absolute(path: str) -> str:
 def load_worker(
     specs: Sequence[FeatureSpec], settings: FeatureSettings, identities: Sequence[str]
 ) -> Callable[[Task], list[Values]]:
-    """Load the features of a job in a worker, set up the same arithmetic, and return the function that scores
-    a chunk. `identities`: of the features where the job was started; DataError for a model whose identity
-    differs."""
+    """Load the features of a job in a worker, and return the function that scores a chunk. Features that need
+    torch set the threads and the back end of the worker's process. `identities`: of the features where the
+    job was started; DataError for a model whose identity differs."""
     if need_torch(specs):
         cast("type[Arithmetic]", ARITHMETIC.load())(settings.threads, settings.back_end).use()
     features = FeatureSet(specs, settings)

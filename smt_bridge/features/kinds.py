@@ -90,7 +90,8 @@ class Joint(PairFeature):
         return digest(kind, self.run.files(), self.settings.arithmetic())
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each pair, including the end symbol. ConfigError for pairs without alignment."""
+        """Natural log p of each pair's target, or of its source if inverse, including the end symbol.
+        ConfigError for pairs without affiliations."""
         if pairs.affiliations is None:
             raise ConfigError(
                 "joint: scores whole sentences with their word alignment, which only n-best lists have; use "
@@ -128,8 +129,9 @@ def encode_words(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list
 
 
 def joint_windows(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
-    """The windows of source words at all P positions of distinct input sentences (P, w); also returns the
-    index of the window for each output word, including end symbols (N,). `window`: number of words w."""
+    """The windows of source words at all P positions of the distinct source sentences (P, w), end symbols
+    included; also returns the index of the window for each of the N target words and end symbols (N,).
+    `window`: number of words w."""
     starts: dict[tuple[int, ...], int] = {}
     windows: list[Ints] = []
     positions: list[int] = []
@@ -152,7 +154,8 @@ class MixtureLM(PairFeature):
     sentence is scored from its beginning to its end symbol, a phrase as the beginning of a sentence."""
 
     def __init__(self, path: str, settings: FeatureSettings) -> None:
-        """ConfigError for settings that do not apply to a mixture, and for models that read raw text."""
+        """Load the mixture at `path`. ConfigError for settings that do not apply to a mixture, and for models
+        that read raw text; also the errors of `mixture_scorer`."""
         if settings.assume_normalized or settings.backoff:
             option = "--backoff" if settings.backoff else "--assume-normalized"
             raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")

@@ -175,8 +175,8 @@ def need_torch(specs: Sequence[FeatureSpec]) -> bool:
 
 def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
     """Parse options TYPE[:NAME]=PATH, in order. `taken`: names that other features have already. A feature
-    without a name gets the first free one, such as RNN0. ConfigError for an unknown type, for a name that
-    Moses would misread, and for one that is taken."""
+    without a name gets the first free one, such as RNN0. ConfigError for an option of another form, for an
+    unknown type, for a name that Moses would misread, and for one that is taken."""
     specs: list[FeatureSpec] = []
     numbers: Counter[str] = Counter()
     names = set(taken)

@@ -75,7 +75,7 @@ class ExportedTranslation(Translation):
 
     def __init__(self, exported: ExportedRun, inverse: bool, settings: FeatureSettings) -> None:
         """ConfigError for any precision but the default, since that of the weights is part of the exported
-        run."""
+        run, and for a run of raw text."""
         [run] = exported.members
         if settings.precision != "fp32":
             raise ConfigError(

@@ -50,18 +50,17 @@ class RawLines(Lines):
 
     def extend(self, terms: Sequence[tuple[str, str]], avoid: Sequence[str]) -> "RawLines":
         """Make a copy with additional terms, which override the glossary's, and with phrases that
-        translations must avoid. `terms`: pairs of term and translation, raw text like `avoid`. DataError for
-        a term that is empty, too long, or has two translations."""
+        translations must avoid, in place of those before. `terms`: pairs of term and translation, raw text
+        like `avoid`. DataError for a term or translation without words, and for a term that is too long or
+        has two translations."""
         rows = [("terms", term, translation) for term, translation in terms]
         more = make_glossary(rows, self.source, self.target)
         if more.longest > LONGEST_TERM:
             raise DataError(f"terms: a term has {more.longest} words, expected at most {LONGEST_TERM}")
-        reader = RawLines(
-            self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms})
-        )
-        reader.avoided = AvoidedPhrases(map(self.target_words, avoid))
-        reader.avoided_text = AvoidedPhrases(map(self.target.split, avoid))
-        return reader
+        lines = RawLines(self.source, self.target, self.longest, Glossary({**self.terms.terms, **more.terms}))
+        lines.avoided = AvoidedPhrases(map(self.target_words, avoid))
+        lines.avoided_text = AvoidedPhrases(map(self.target.split, avoid))
+        return lines
 
     def sentences(self, lines: Iterable[str]) -> SplitText:
         return split_text(lines, self.source.language, self.target.language)
@@ -73,15 +72,16 @@ class RawLines(Lines):
 
     def parse_line(self, line: str, markup: Markup) -> MarkedLine:
         """Split a line into the system's words, and force translations for terms of the glossary and for
-        words that are copied. Words stay within the tags that enclose them unless the line is too long.
-        ValueError for a mistake in the markup, unless tags are treated as words."""
+        words that are copied, such as URLs. Under the policy `pass-through`, tags are copied too, and words
+        stay within the tags that enclose them unless the line is too long. ValueError for a mistake in the
+        markup under any other policy."""
         if markup.policy == "pass-through":
             words = self.source.split(line)
             parsed = MarkedLine(escape_words(self.source.apply_case(words)))
             if len(words) <= self.longest:
                 enclose(parsed, side.tag_pairs(words))
         else:
-            words, parsed = self.without_tags(line, markup)
+            words, parsed = self.parse_tags(line, markup)
         force_matches(parsed, self.terms.find(words, side.sentence_starts(words)))
         force_matches(
             parsed,
@@ -90,13 +90,13 @@ class RawLines(Lines):
         parsed.avoided = self.avoided
         return parsed
 
-    def without_tags(self, line: str, markup: Markup) -> tuple[list[str], MarkedLine]:
-        """The words of a line without its tags, in their original case; also returns the parsed line.
-        ValueError for a mistake in the markup."""
+    def parse_tags(self, line: str, markup: Markup) -> tuple[list[str], MarkedLine]:
+        """Parse a line whose tags are markup. Returns its words without the tags, in their original case and
+        without escapes, and the parsed line. ValueError for a mistake in the markup."""
         placeholders, text = Placeholders(line), list[str]()
         for token in xml_input.tokens(line.strip(xml_input.BLANKS), *markup.brackets):
             if xml_input.is_tag(token, markup.brackets[0]):
-                text += [" ", placeholders.add(self.tag(token, markup.brackets)), " "]
+                text += [" ", placeholders.add(self.convert_tag(token, markup.brackets)), " "]
             else:
                 text.append(unescape(token))
         mixed = placeholders.split(self.source.split("".join(text)))
@@ -108,9 +108,9 @@ class RawLines(Lines):
         ]
         return words, xml_input.parse_markup(" ".join(tokens), markup)
 
-    def tag(self, token: str, brackets: tuple[str, str]) -> str:
-        """Replace the translations in a tag, which are raw text, by the system's target words. `token`: the
-        tag with its brackets."""
+    def convert_tag(self, token: str, brackets: tuple[str, str]) -> str:
+        """Convert the translations in a tag from raw text to the system's target words, and return the tag.
+        `token`: the tag with its brackets. ValueError for an attribute that Moses would misread."""
         content = token[len(brackets[0]) : -len(brackets[1])].strip(xml_input.BLANKS)
         name = content.partition(" ")[0]
         for key in TEXTS:
@@ -140,13 +140,14 @@ class RawLines(Lines):
 
 
 def copy_match(position: int, word: str) -> Match:
-    """A match that copies the word at `position` of a line into the translation."""
+    """A match that copies the word at `position` of a line, as `TextSide.split` returns it, into the
+    translation."""
     return Match(position, position + 1, glossary.Term(escape_words([word]), word.replace(BLANK, " ")))
 
 
 def force_matches(line: MarkedLine, matches: Sequence[Match]) -> None:
-    """Add the translations of matched terms to `line.forced`, unless the line, or a term that was added
-    before, already forces one of their words."""
+    """Add the translations of matched terms to `line.forced`, except for matches with a word for which the
+    line already forces a translation. The matches must not overlap."""
     taken = {word for option in line.forced for word in range(option.first, option.last + 1)}
     line.forced += [
         forced_translation(match) for match in matches if taken.isdisjoint(range(match.start, match.end))
@@ -154,7 +155,8 @@ def force_matches(line: MarkedLine, matches: Sequence[Match]) -> None:
 
 
 def forced_translation(match: Match) -> ForcedTranslation:
-    """The exclusive translation of a term, with every source word aligned to every target word."""
+    """The exclusive translation of a term, with log p = 0 and every source word aligned to every target
+    word."""
     term, source = match.term, range(match.end - match.start)
     points = tuple(
         (source_word, target_word) for source_word in source for target_word in range(len(term.words))
@@ -172,12 +174,13 @@ def enclose(line: MarkedLine, pairs: Sequence[Span]) -> None:
 
 
 def read_glossary(path: str, source: TextSide, target: TextSide) -> Glossary:
-    """Read a glossary file of raw text. DataError, with the line, for a mistake."""
+    """Read a glossary file of raw text. DataError, with the line, for a mistake, and for a missing file."""
     return make_glossary(glossary.read_rows(path), source, target)
 
 
 def make_glossary(rows: Iterable[tuple[str, str, str]], source: TextSide, target: TextSide) -> Glossary:
-    """Convert rows of raw text (location for messages, term, translation) to a glossary."""
+    """Convert rows of raw text (location for messages, term, translation) to a glossary. DataError for a term
+    or translation without words, and for a term with two translations."""
     return glossary.from_rows(
         rows,
         lambda term: glossary.tokenizations(term, source.split),
@@ -199,8 +202,8 @@ def load(
     ["les infirmières l'entendent."]
 
     `config`: search settings that replace the system's own. `glossary`: a file of terms that replaces the
-    system's. `cache`: see `Decoder.load`. ConfigError or DataError, in one line, for an incomplete folder or
-    a mistake in the glossary.
+    system's. `cache`: see `Decoder.load`. UserError, in one line, for a folder that is incomplete or damaged,
+    a model that the engine cannot use, or a mistake in the glossary.
     """
     return make_decoder(folder.read(Path(path)), config, glossary, cache)
 
@@ -217,8 +220,7 @@ def make_decoder(
 
 def make_lines(hybrid: Hybrid, longest: int, path: str = "") -> RawLines:
     """Create the converter of a system's lines. `longest`: maximum words of a line; longer lines are
-    translated in parts. `path`: a glossary that replaces the system's. DataError, with the line, for a
-    mistake in the glossary."""
+    translated in parts. `path`: a glossary that replaces the system's. Errors as in `read_glossary`."""
     path = path or hybrid.glossary
     terms = read_glossary(path, hybrid.source, hybrid.target) if path else NOTHING
     return RawLines(hybrid.source, hybrid.target, longest, terms)

@@ -43,8 +43,8 @@ Value = int | float | bool | str
 
 @dataclass
 class HybridConfig:
-    """Settings of a hybrid system. Only the text processing of both sides is used; vocabularies and subwords
-    are part of the networks."""
+    """Settings of a hybrid system. Of `source` and `target`, only the fields in TEXT are used: vocabularies
+    and subwords are part of the networks."""
 
     source: SideConfig
     target: SideConfig
@@ -110,8 +110,8 @@ def truecase_file(name: str) -> str:
 def write_system(folder: Path, config: HybridConfig) -> None:
     """Write system.json atomically, which turns a folder with all parts into a hybrid system.
 
-    ConfigError for settings out of range and for a path that leads out of the folder; DataError for a missing
-    part."""
+    ConfigError as in `check_config`, and for a path that leads out of the folder; DataError for a missing
+    part, and for a file that is not a moses.ini."""
     check_config(config)
     names = part_names(folder, config)
     entries = {name: asdict(manifest.entry(folder / name)) for name in names}
@@ -127,7 +127,8 @@ def write_system(folder: Path, config: HybridConfig) -> None:
 
 
 def check_config(config: HybridConfig) -> None:
-    """ConfigError, with the name of the setting, for settings out of range or unknown ones."""
+    """ConfigError, with the name of the setting, for a setting that is unknown, out of range, or not allowed
+    in a hybrid system."""
     for name in SIDES:
         side_config: SideConfig = getattr(config, name)
         settings.check(side_config, f"{name}.")
@@ -146,7 +147,7 @@ def check_config(config: HybridConfig) -> None:
 
 def part_names(folder: Path, config: HybridConfig) -> list[str]:
     """The sorted names of all files that translation needs, relative to the folder. DataError for a missing
-    file; ConfigError for a path that leads out of the folder."""
+    file, and if the ini is not a moses.ini; ConfigError for a path that leads out of the folder."""
     check_inside(config.ini, f"{folder / FILE}: ini")
     ini = moses_ini.read(str(folder / config.ini))
     names = {config.ini}
@@ -160,9 +161,9 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
 
 
 def feature_files(folder: Path, feature: FeatureLine, key: str) -> list[str]:
-    """Names of the files to which option `key` of a feature refers, relative to the folder: a single file, or
-    those in the manifest of a run directory; none without the option. ConfigError for a path that leads out
-    of the folder, DataError for a missing file."""
+    """Names of the files to which option `key` of a feature refers, relative to the system's folder: a single
+    file, or those of a folder that `model_files` lists; none without the option. ConfigError for a path that
+    leads out of the system's folder, DataError for one that does not exist."""
     if not (name := feature.options.get(key, "")):
         return []
     part = find_table(check_inside(name, f"{feature.location}: {key}"), str(folder))
@@ -172,7 +173,7 @@ def feature_files(folder: Path, feature: FeatureLine, key: str) -> list[str]:
 
 
 def check_inside(path: str, location: str) -> str:
-    """Return a relative path. ConfigError, beginning with `location`, if it leads out of the folder."""
+    """Return `path`. ConfigError, beginning with `location`, if it is absolute or contains `..`."""
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise ConfigError(
             f"{location}={path}: leads out of the system's folder, which could then not be moved; copy the "
@@ -188,8 +189,9 @@ def read(folder: Path) -> Hybrid:
     """Read the hybrid system in a folder. Checks that all parts exist and have the right sizes, and compares
     the checksums of small ones.
 
-    DataError, in one line, for a part that is missing or has changed, and for a system.json that is damaged
-    or of another version; ConfigError for settings out of range."""
+    DataError, in one line, for a part that is missing or has changed, and for a system.json that is missing,
+    damaged or of another version; ConfigError for settings as in `check_config`, and for the path of a part
+    that leads out of the folder."""
     system_file = folder / FILE
     config, parts = parse_system_file(system_file)
     for name, entry in parts.items():
@@ -202,7 +204,8 @@ def load_side(
     system_file: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]
 ) -> TextSide:
     """Load the text processing of side `name`. `parts`: as system.json lists them. DataError if the truecase
-    model is not among them, or is damaged."""
+    model is not among them, or is damaged; ConfigError for a segmentation that the language does not
+    support."""
     if config.case == "truecase" and truecase_file(name) not in parts:
         raise damaged_error(system_file, f"{truecase_file(name)} is not in its list of files")
     return side.load(config, str(system_file.parent / truecase_file(name)))
@@ -217,7 +220,7 @@ def verify(hybrid: Hybrid) -> None:
 
 def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, ManifestEntry]]:
     """Parse a system.json; returns the settings, and the parts by name. Raises the errors of `read`, except
-    those for parts."""
+    those for parts that are missing or have changed."""
     try:
         content = json.loads(files.read_small(system_file).decode("utf-8"))
     except OSError as error:
@@ -261,8 +264,8 @@ def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, Manife
 def parse_side(content: Mapping[str, object]) -> SideConfig:
     """Parse the text settings of a side. KeyError for a missing or unknown setting, TypeError for a value of
     the wrong type."""
-    if missing := set(TEXT) ^ set(content):
-        raise KeyError(min(missing))
+    if wrong := set(TEXT) ^ set(content):
+        raise KeyError(min(wrong))
     config = settings.changed(SideConfig(), content)
     for key in TEXT:
         if type(getattr(config, key)) is not type(getattr(SideConfig(), key)):
@@ -290,8 +293,8 @@ def changed_error(path: Path) -> DataError:
 
 
 def check_part(folder: Path, name: str, entry: ManifestEntry) -> None:
-    """DataError for a part that is missing or has another size than `entry` says. The checksums of small
-    files and of links that lead out of the folder are compared too."""
+    """DataError for a part that is missing, is not a regular file, or has another size than `entry` says. The
+    checksums of small files and of links that lead out of the folder are compared too."""
     path = folder / name
     files.check_regular(path, inside=False)
     try:

@@ -85,7 +85,8 @@ class Placeholders:
 
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
     """Replace protected text in a raw line by placeholders; returns the line and the placeholders. `blank`:
-    text that is inserted around each placeholder; empty for scripts in which a blank would be a word."""
+    text that is inserted around each placeholder, but not after an elided word such as l'; empty for scripts
+    in which a blank would be a word."""
     placeholders = Placeholders(line)
     parts, end = list[str](), 0
     for match in PROTECTED.finditer(line):
@@ -96,7 +97,8 @@ def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
 
 
 def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
-    """Positions (opening, closing) of pairs of tags, innermost first. Tags without a partner are left out."""
+    """Positions (opening, closing) of pairs of tags, innermost first. A closing tag belongs to the last open
+    tag of its name; tags opened in between, and all others without a partner, are left out."""
     pairs, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
     for position, word in enumerate(words):
         if not is_tag(word) or word.endswith("/>"):
@@ -152,8 +154,8 @@ class TextSide:
         return [placeholders.original(word).replace(" ", BLANK).replace("\t", BLANK) for word in words]
 
     def apply_case(self, words: Sequence[str]) -> list[str]:
-        """Convert words of a line, as `split` returns them, to the system's case. Copied words stay
-        unchanged."""
+        """Convert words of a line, as `split` returns them, to the system's case. Tags, URLs and other words
+        that are copied stay unchanged."""
         text_words = iter(self.in_text_case([word for word in words if not is_tag(word)]))
         cased = [word if is_tag(word) else next(text_words) for word in words]
         return [old if is_copied(old) else new for old, new in zip(words, cased, strict=True)]
@@ -165,8 +167,8 @@ class TextSide:
         return self.truecaser.apply(words) if self.case == "truecase" and self.truecaser else words
 
     def phrase(self, text: str) -> list[str]:
-        """Split part of a sentence into words without escapes. If the system is truecased, words keep their
-        case, even the first."""
+        """Split part of a sentence into words without escapes. They are lower-cased in a lower-cased system,
+        and otherwise keep their case, even the first."""
         words = self.split(text)
         return self.apply_case(words) if self.case == "lower" else words
 
@@ -219,5 +221,6 @@ def restore_text(text: str, placeholders: Placeholders) -> str:
 
 def load(config: SideConfig, path: str) -> TextSide:
     """Create a side's text processing. `path`: its truecase model, which is read only if text is truecased.
-    DataError for a file that is not a truecase model."""
+    DataError for a file that is missing or not a truecase model; ConfigError for a segmentation that the
+    language does not support."""
     return TextSide(config, truecase.load(path) if config.case == "truecase" else None)

@@ -23,15 +23,14 @@ from nmt.search.mbr import Evidence, Ints, choose, evidence
 from nmt.text.tokenize import unescape
 from smt_bridge.moses.ini import Weights, tuned_names
 
-# ---- choice ------------------------------------------------------------------------------------------------
-
-
 log = logging.getLogger(__name__)
 
 Score = BleuScore | ChrfScore
 
 GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # scales that TunedRisk tries
 MOST_LISTS = 3  # most lists whose scales are tuned together: there are a thousand combinations
+
+# ---- choice ------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -93,8 +92,8 @@ class ByRisk(Chooser):
 
 @dataclass
 class TunedRisk(Chooser):
-    """Minimum Bayes risk decoding with those scales of GRID that score best on the references. Returns all
-    translations at the end."""
+    """Minimum Bayes risk decoding with those scales of GRID that score best on the references by the metric
+    of `risk.config`. `finish` logs the scores and returns all translations; `add` returns none."""
 
     risk: ByRisk
     lists: int  # number of lists with a scale of their own
@@ -228,8 +227,8 @@ def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
 
 def unknown_word_score(hypothesis: Hypothesis, weights: Weights) -> float:
     """The part of the decoder's total that no printed feature accounts for: -100 for each unknown word.
-    `weights`: those that the decoder used. ConfigError if the rest of the total is not a multiple of -100,
-    since the weights are then wrong."""
+    `weights`: those that the decoder used. ConfigError if they are wrong: the rest of the total is not -100
+    times a number of words, or a feature has another number of values than of weights."""
     try:
         rest = hypothesis.total - entry_total(
             {name: values for name, values in hypothesis.features.items() if name in weights}, weights
@@ -247,8 +246,8 @@ def unknown_word_score(hypothesis: Hypothesis, weights: Weights) -> float:
 
 
 def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
-    """ConfigError if a feature has no weights or too many or too few, and if there are weights of a feature
-    that is not in `features`."""
+    """ConfigError if a feature has no weights or too many or too few, and if there are weights of a tuned
+    feature that is not in `features`."""
     for name, values in features.items():
         if name not in weights:
             raise ConfigError(

@@ -92,9 +92,9 @@ Affiliation = Callable[[Hypothesis, int, str], list[int]]  # arguments as for `a
 def sentence_request(
     chunk: Sequence[NbestSentence], name: str, aligned: Affiliation | None = None
 ) -> ScoringRequest:
-    """Collect the distinct pairs of a source sentence and a hypothesis. `aligned`: a function that computes
-    the affiliations of each pair; DataError, with the `name` of the list, for a hypothesis whose segmentation
-    or alignment is missing or does not fit."""
+    """Collect the distinct pairs of a source sentence and one of its hypotheses. `aligned`: computes the
+    affiliations of a pair, and raises DataError for a hypothesis whose segmentation or alignment is missing
+    or does not fit; None to score texts alone. `name`: name of the list, for messages."""
     targets: list[list[str]] = []
     source_of: list[int] = []
     affiliations: list[list[int]] = []
@@ -118,16 +118,15 @@ def sentence_request(
 
 
 def affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
-    """Index of the source word with which each word of a hypothesis is affiliated, within its phrase as in
-    the search. `source`: number of source words. DataError for a segmentation or an alignment that does not
-    fit."""
+    """Index of the source word with which each word of a hypothesis is affiliated. As in the search, only
+    links inside its phrase pair count. Parameters and errors as in `aligned_phrases`."""
     links, phrases = aligned_phrases(hypothesis, source, location)
     return affiliations_by_phrase(links, phrases, len(hypothesis.text))
 
 
 def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> list[int]:
     """Index of the word of a hypothesis with which each source word is affiliated; parameters and errors as
-    in `affiliation`."""
+    in `aligned_phrases`. Also DataError unless the phrases cover each source word once."""
     links, phrases = aligned_phrases(hypothesis, source, location)
     read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
     if read != list(range(source)):
@@ -136,10 +135,10 @@ def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> l
 
 
 def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple[Links, list[Phrase]]:
-    """Alignment points of a hypothesis, and its phrases in target order. An empty phrase has the position of
-    the next word, and may be after the last. `source`: number of source words. DataError, beginning with
-    `location`, unless the phrases cover each target word once and all positions are inside the sentences.
-    """
+    """Alignment points of a hypothesis, and its phrases in target order; the last target word of an empty
+    phrase is the one before its first. `source`: number of source words. DataError, beginning with
+    `location`, if the alignment or the segmentation is missing, unless the phrases cover each target word
+    once, and for a position outside the sentences."""
     target = len(hypothesis.text)
     links = nbest.alignment(hypothesis, location)
     pharaoh.check_points(links, source, target, location)
@@ -153,7 +152,7 @@ def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple
                 f"{location}: segmentation {first}-{last}={start}-{end} does not fit the sentence; "
                 "is --source the text of this list?"
             )
-        end = min(end, most)  # an empty phrase has the position of the next one
+        end = min(end, most)  # in the list an empty phrase has the position of the next word
         phrases.append(((first, last), (start, end)))
         covered = end + 1
     if covered != target:
@@ -163,7 +162,7 @@ def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple
 
 def phrase_request(chunk: Sequence[NbestSentence], name: str) -> ScoringRequest:
     """Collect the distinct phrase pairs that the segmentations of all hypotheses use. DataError, with the
-    `name` of the list, for a segmentation that points outside its sentence."""
+    `name` of the list, for a segmentation that is missing or points outside its sentence."""
     sources: dict[tuple[str, ...], int] = {}
     distinct: dict[tuple[int, tuple[str, ...]], int] = {}
     rows = []
@@ -200,15 +199,16 @@ def make_requests(
     chunk: Sequence[NbestSentence], forms: Sequence[ScoringForm], name: str
 ) -> list[ScoringRequest]:
     """Collect the pairs that each feature has to score; features that score hypotheses in the same form share
-    them. `name`: of the list, for messages."""
+    them. `name`: of the list, for messages. DataError for a segmentation or alignment that a form needs and
+    that is missing or does not fit."""
     requests = {form: REQUESTS[form](chunk, name) for form in dict.fromkeys(forms)}
     return [requests[form] for form in forms]
 
 
 def sum_scores(request: ScoringRequest, scores: Values, form: ScoringForm) -> Values:
-    """Compute the value of each hypothesis (H,) from the scores of the request's pairs (pairs,), by summing
-    those of its own. Scores of phrases have the same floor as a column of the phrase table, so that both give
-    the same number."""
+    """Compute the value of each hypothesis (H,): the sum of the scores of its pairs. `scores`: of all pairs
+    of the request (pairs,), natural logarithms. Scores of phrases have the same floor as a column of the
+    phrase table, so that both give the same number."""
     if form is ScoringForm.PHRASES:
         scores = np.maximum(scores, math.log(FLOOR))
     return np.array([math.fsum(scores[row] for row in rows) for rows in request.rows])
@@ -217,7 +217,7 @@ def sum_scores(request: ScoringRequest, scores: Values, form: ScoringForm) -> Va
 # ---- rescore -----------------------------------------------------------------------------------------------
 
 
-SENTENCES = 40  # of a chunk: some thousand hypotheses
+SENTENCES = 40  # of a chunk: a few thousand hypotheses
 SAMPLE = 8  # sentences on which --precision is measured
 
 Chunk = list[NbestSentence]  # its Scores: (hypotheses, features), all nan if it was lost on a cluster
@@ -252,8 +252,9 @@ def rescore(
     says; returns the number of sentences. `lists` must have been surveyed. `progress`: called with the
     numbers of finished and of all sentences.
 
-    Finished chunks are recorded in a job folder beside the output until it is complete. UserError for lists,
-    features and weights that do not fit, before anything is computed, or at the end if workers died."""
+    With features, finished chunks are recorded in a job folder beside the output file until it is complete.
+    UserError for lists, features and weights that do not fit, before any feature is computed, and at the end
+    if chunks were lost; output to a stream ends at the first lost chunk."""
     forms = [choose_form(feature, config.by_phrase) for feature in features.features]
     if config.by_phrase and ScoringForm.PHRASES not in forms:
         raise ConfigError(
@@ -315,8 +316,8 @@ def check_sentences(
     forms: Sequence[ScoringForm],
 ) -> int:
     """Check all sentences of the lists before any feature is computed, so that no error interrupts the work
-    later; returns the number of sentences. DataError or ConfigError if text, segmentation, alignment,
-    features or weights do not fit."""
+    later; returns the number of sentences. UserError if text, segmentation, alignment, features or weights do
+    not fit. Without features there is no such work, and only the sentences themselves are checked."""
     count, zeros = 0, [0.0] * len(features)
     for sentence in sentences:
         count += 1
@@ -329,8 +330,8 @@ def check_sentences(
 
 
 def make_chooser(lists: NbestLists, config: RescoreConfig) -> Chooser:
-    """Make the chooser of the best translations, by total or by minimum Bayes risk. ConfigError for scales
-    that do not fit the lists."""
+    """Make the chooser of the best translations, by total or by minimum Bayes risk. ConfigError if the number
+    of scales does not fit that of the lists, and for too many lists to tune their scales."""
     if config.mbr is None:
         return ByTotal()
     risk = ByRisk(config.mbr, of_totals=config.weights is not None)
@@ -341,7 +342,7 @@ def make_chooser(lists: NbestLists, config: RescoreConfig) -> Chooser:
 
 def start_job(lists: NbestLists, features: FeatureSet, config: RescoreConfig) -> ScoringJob | None:
     """Create or resume the job folder beside the output; None for a stream, or if there is nothing to
-    compute. ConfigError as in `open_job`."""
+    compute. Errors as in `open_job`."""
     if not len(features) or config.target == "-":
         return None
     paths = [*lists.paths, lists.source]
@@ -410,8 +411,9 @@ def entries(
     config: RescoreConfig,
 ) -> list[NbestEntry]:
     """Make the output entries of a sentence, with their new features `names`, whose values are `values`
-    (hypotheses, features). With `config.weights` they also get new totals, and the best comes first.
-    ConfigError for weights that do not fit the features."""
+    (hypotheses, features). With `config.weights` they also get new totals, and the best comes first. Of
+    several lists, the hypotheses themselves are changed by `NbestLists.complete`. ConfigError for weights
+    that do not fit the features or, as decoder weights, the totals."""
     rescored = []
     weights, several = config.weights, len(lists.paths) > 1
     for hypothesis, holders, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):

@@ -42,8 +42,9 @@ class NbestLists:
 
     def survey(self) -> list[str]:
         """Read the lists once, and set `sizes`. Returns the sorted names that no new feature may have: those
-        of features that every list has, of features with several values, and of the indicators. ConfigError
-        if one of several lists has features without names."""
+        of features that every list has, of features with several values, and of the indicators. Only the
+        first entry of each sentence counts. ConfigError if one of several lists has features without names,
+        DataError for a file that is not an n-best list."""
         names_of: list[set[str]] = []
         for path in self.paths:
             count = 0
@@ -71,9 +72,9 @@ class NbestLists:
 
     def sentences(self, computed: Collection[str], limit: int = 0) -> Iterator[NbestSentence]:
         """Yield the sentences with the union of their entries. `computed`: names of features that will be
-        computed and may be missing; `limit`: maximum number of words of a sentence, 0 for any. UserError for
-        an entry that lacks features of others, unless `fill_missing` is set; DataError for a sentence that is
-        too long, is in no list, or is not in the text."""
+        computed and may be missing; `limit`: maximum number of words of a source sentence or hypothesis, 0
+        for any. UserError for an entry that lacks features of others, unless `fill_missing` is set; DataError
+        for a sentence that is too long, is in no list, or is not in the text."""
         for sentence in read_together(self.paths, self.source):
             if limit:
                 refuse_long(sentence, limit, self.source, self.paths)
@@ -95,9 +96,9 @@ class NbestLists:
             yield sentence
 
     def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
-        """Change an entry to have the features of all lists in one order: values of `new` if there are any, 0
-        for other features that it lacks, and indicators of the lists that contain it, whose indices are
-        `lists`."""
+        """Change an entry to have the features of all lists in one order, then its sparse features and the
+        indicators. A feature that it lacks gets its values in `new`, or else 0. `lists`: indices of the lists
+        that contain the entry. Call `survey` first."""
         by_name = {**new, **hypothesis.features}
         features = {name: by_name.get(name, [0.0] * size) for name, size in self.sizes.items()}
         sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}
@@ -151,9 +152,9 @@ def refuse_long(sentence: NbestSentence, limit: int, sources: str, paths: Sequen
 
 
 def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[frozenset[int]]]:
-    """Unite the entries of all lists; also returns the indices of the lists that contain each entry. A text
-    that several lists contain is an entry for each derivation of the first of them, which also gets the
-    features of the others."""
+    """Unite the entries of all lists; also returns the indices of the lists that contain each entry. If
+    several lists contain a text, only the entries of the first of them are kept; they are changed to have
+    also the features that they lack and that the text's first entry in another list has."""
     if len(groups) == 1:
         return groups[0], [frozenset([0])] * len(groups[0])
     holders: dict[tuple[str, ...], dict[int, Hypothesis]] = {}
@@ -180,8 +181,8 @@ def text_key(hypothesis: Hypothesis) -> tuple[str, ...]:
 
 
 def add_word_penalty(sentence: NbestSentence) -> None:
-    """Add Moses' word penalty, the negative number of words, to entries of lists that lack it. It is the only
-    feature that follows from the text alone."""
+    """Add Moses' word penalty, the negative number of words, to entries that lack it, under each name that it
+    has in other entries. It is the only feature that follows from the text alone."""
     names = {
         name
         for hypothesis in sentence.hypotheses
@@ -194,9 +195,9 @@ def add_word_penalty(sentence: NbestSentence) -> None:
 
 
 def missing_features(sentence: NbestSentence, computed: Collection[str]) -> tuple[int, list[str]]:
-    """Index of a list in which some entries lack features that others have, and these features; (0, []) if no
-    entry lacks any. Features in `computed` do not count as missing, since a --feature of that name fills them
-    in."""
+    """Index of a list in which an entry lacks features that others have, and these features; (0, []) if no
+    entry lacks any. Sparse features, whose names contain _, do not count, nor do those in `computed`, since a
+    --feature of that name fills them in."""
     names = list(
         dict.fromkeys(
             name for hypothesis in sentence.hypotheses for name in hypothesis.features if "_" not in name

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
     """Load the n-gram network of a run directory with its text pipeline. `name`: name of the feature, for
-    messages; `normalized`: take log Z as 0. ConfigError for a run that is not a CSLM, that reads raw text, or
-    that was not trained with a normalizer although `normalized` is set. CheckpointError for a run of another
-    kind."""
+    messages; `normalized`: take log Z as 0. ConfigError for a language model that is not a CSLM, that reads
+    raw text, or that was not trained with a normalizer although `normalized` is set. CheckpointError for any
+    other folder."""
     from nmt.runs import checkpoint
     from smt_bridge.decoder.features.ngram_networks import TargetNetwork
 
@@ -37,8 +37,8 @@ def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
 def load_translator(path: str, restricted: bool) -> "neural_translation.TranslationNetwork":
     """Load the translator of a run directory with its text pipelines. As in smt-rescore, words of the phrase
     table are unescaped and cut into the run's units. ConfigError for a run that reads raw text, and for a
-    model that cannot restrict its softmax to a short-list if `restricted` is set. CheckpointError for a run
-    of another kind."""
+    model that cannot restrict its softmax to a short-list if `restricted` is set. CheckpointError for any
+    other folder."""
     from nmt.models.protocols import Layered
     from nmt.runs import checkpoint
     from nmt.search.prefix_states import PrefixStates
@@ -58,7 +58,7 @@ def load_translator(path: str, restricted: bool) -> "neural_translation.Translat
 def load_joint(path: str, normalized: bool) -> "JointNetwork":
     """Load the joint model of a run directory with its text pipelines. `normalized`: take log Z as 0.
     ConfigError for a run that reads raw text or reads from right to left, and for one that was not trained
-    with a normalizer if `normalized` is set. CheckpointError for a run of another kind."""
+    with a normalizer if `normalized` is set. CheckpointError for any other folder."""
     from nmt.runs import alignment
     from smt_bridge.decoder.features.ngram_networks import JointNetwork
 

@@ -99,7 +99,7 @@ class NeuralTranslation(StatefulFeature):
 
 
 class NeuralTranslationScorer(SentenceScorer):
-    """Scores one sentence. A state is a prefix: the target words so far."""
+    """Scores one sentence. A state is the number of a prefix, the target words so far, in `prefixes`."""
 
     def __init__(self, feature: NeuralTranslation, sentence: Sentence) -> None:
         self.feature = feature
@@ -127,7 +127,8 @@ class NeuralTranslationScorer(SentenceScorer):
 
     def preview(self, candidates: Candidates) -> tuple[Floats, Floats]:
         """Score only the first unit of each candidate, which is cheap: its distribution depends only on the
-        parent hypothesis, so that candidates share it."""
+        parent hypothesis, so that candidates share it. The stand-in represents the other units, and the end
+        of the sentence."""
         units = self.units[candidates.option]
         values, _ = self.prefixes.follow(candidates.state, units[:, :1], False)
         lengths = (units >= 0).sum(1) + candidates.complete

@@ -43,7 +43,7 @@ class WordNumbers:
         self.lock = threading.Lock()
 
     def __call__(self, word: str) -> int:
-        """The id of a word. ConfigError if the network reads subwords."""
+        """The id of a word. ConfigError if the network splits it into subwords."""
         with self.lock:
             word_id = self.ids.get(word)
             if word_id is None:
@@ -74,7 +74,7 @@ class WordHistories:
     the same last words recombine."""
 
     def __init__(self, sentence: Sentence, ids: Int32s, order: int) -> None:
-        """`ids`: Sentence.text in the network's vocabulary."""
+        """`ids`: Sentence.text in the network's vocabulary (W,); `order`: n."""
         self.sentence, self.ids = sentence, ids
         self.rows = np.full((256, order - 1), BOS, np.int64)  # row 0: before the first word
         self.used = 1
@@ -116,9 +116,10 @@ class WordHistories:
 def gather(histories: Int64s, states: Int64s, after: Int64s, option: Int64s, start: Int32s, length: Int32s,
 ids: Int32s, last: int, contexts: Int64s, words: Int64s, owner: Int64s, position: Int64s,
 keys: Int64s) -> None:  # fmt: skip
-    """Fill in the n-grams of candidates, whose arrays are those of Candidates and Sentence: contexts (G, n -
-    1), and words, owners and positions (G,). The last words of candidate i go to histories[after[i]], their
-    hash to keys[i]. `last`: id of the end symbol, -1 if the sentence does not end here."""
+    """Fill in the n-grams of N candidates: contexts (G, n - 1), and words, owners and positions (G,). The
+    last n - 1 words of candidate i go to histories[after[i]], their hash to keys[i]. `histories`: see
+    WordHistories.rows; `states`, `option`: see Candidates; `start`, `length`: see Sentence; `ids`: ids of
+    Sentence.text; `last`: id of the end symbol, -1 if the sentence does not end here."""
     size = histories.shape[1]
     line = np.empty(size + 64, np.int64)
     count = 0
@@ -193,8 +194,8 @@ class TargetNetwork(NamedTuple):
 
 
 class CSLMFeature(NgramFeature):
-    """Log p of each target word given the n - 1 words before it. Target words are unescaped, and each must be
-    a single unit of the network."""
+    """Log p of each target word given the n - 1 words before it. Target words are unescaped. ConfigError when
+    a sentence starts if the network splits one of its target words into subwords."""
 
     def __init__(self, line: FeatureLine, network: TargetNetwork, buffer: int) -> None:
         self.name, self.path = line.name, line.options["path"]
@@ -250,8 +251,8 @@ class JointNetwork(NamedTuple):
 
 
 class NNJMFeature(NgramFeature):
-    """Log p of the target words under a joint model. Words are unescaped, and each must be a single unit of
-    the network."""
+    """Log p of the target words under a joint model. Words are unescaped. ConfigError when a sentence starts
+    if the network splits one of its source or target words into subwords."""
 
     def __init__(self, line: FeatureLine, network: JointNetwork, buffer: int) -> None:
         self.name, self.network, self.buffer = line.name, network.scores, buffer
@@ -276,9 +277,8 @@ class NNJMScorer(NgramScorer):
         shape, source = feature.network.shape, [feature.source_number(word) for word in sentence.words]
         self.histories = WordHistories(sentence, sentence.ids(feature.number), shape.order)
         self.parts = feature.network.source_part(source_windows(source, shape.window))
-        self.affiliation = np.append(
-            word_affiliations(sentence), len(source)
-        )  # [-1]: the source's end symbol
+        # The last entry is for the end symbol, which is affiliated with that of the source.
+        self.affiliation = np.append(word_affiliations(sentence), len(source))
         assert SENTENCE_END == -1
 
     def scores(self, ngrams: NGrams) -> Floats:

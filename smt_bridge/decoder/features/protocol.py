@@ -32,7 +32,7 @@ class SearchFeature(ABC):
     @classmethod
     @abstractmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
-        """Load the feature of a line in [feature]; its path= has already been resolved. ConfigError for a
+        """Load the feature of a line in [feature]; its path= has already been resolved. UserError for a
         feature that cannot be used."""
 
     def of_options(self, sentence: Sentence) -> Floats:
@@ -94,13 +94,10 @@ class SentenceScorer(ABC):
         return None
 
     def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
-        """Exact values for derivations, each of at least one phrase: (derivations, K). By default this calls
-        `gains` phrase by phrase, for all derivations in parallel."""
-        lengths, states = (
-            np.array([len(path) for path in paths]),
-            np.full(len(paths), self.start_state, np.int64),
-        )
-        total = None
+        """Exact values for derivations, given by their options in target order, each of at least one:
+        (derivations, K). By default this calls `gains` phrase by phrase, for all derivations in parallel."""
+        lengths = np.array([len(path) for path in paths])
+        states, total = np.full(len(paths), self.start_state, np.int64), None
         for step in range(int(lengths.max())):
             for complete in (False, True):
                 rows = np.flatnonzero((lengths == step + 1) if complete else (lengths > step + 1))

@@ -309,7 +309,7 @@ def test_a_chosen_translation_is_explained_and_aligned(folder: Path) -> None:
         result = made.translate_line(line)
         (chosen,) = result.derivations
         assert chosen.shares is not None and chosen.shares.sum() == pytest.approx(chosen.total, abs=1e-6)
-        assert result.sentence and result.sentence.target_of(chosen.options) == chosen.text
+        assert result.sentence and result.sentence.derivation_words(chosen.options) == chosen.text
         words = {source for source, _ in alignment(result)}
         assert words <= set(range(len(line.split())))
 

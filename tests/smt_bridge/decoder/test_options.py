@@ -127,7 +127,7 @@ def test_gathered_rows_are_those_of_the_spans(tmp_path: Path) -> None:
         (begin, last, row)
         for begin in range(len(words))
         for last in range(begin, min(len(words), begin + 2))
-        for row in made.system.table.of(" ".join(words[begin : last + 1]))
+        for row in made.system.table.find_rows(" ".join(words[begin : last + 1]))
     ]
     found = list(zip(part.first.tolist(), part.last.tolist(), part.rows.tolist(), strict=True))
     assert sorted(triple for triple in found if triple[2] >= 0) == sorted(expected)
@@ -340,7 +340,7 @@ def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
     folder = write_model(tmp_path, 2)
     made = decoder(folder, nbest=1, xml_input="inclusive", **UNLIMITED)
     table = made.system.table
-    row = table.of("a")[0]
+    row = table.find_rows("a")[0]
     task = made.task(made.parse_line(f'<x translation="{" ".join(table.text(row))}">a</x> b'), made.listing)
     part = task.sentence
     known = next(option for option in range(len(part.rows)) if part.rows[option] == row)

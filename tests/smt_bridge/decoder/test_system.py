@@ -103,7 +103,7 @@ def test_default_scores(tmp_path: Path) -> None:
     (tmp_path / "reordering").write_text("\n".join(row for row in rows if not row.startswith("a |||")))
     edit(tmp_path, (REORDERING, f"{REORDERING} default-scores=0.1,0.2,0.3,0.4,0.5,0.6"))
     made = decoder(tmp_path, distortion_limit=0)
-    assert np.isnan(made.system.table.reordering[made.system.table.of("a")[0]]).all()
+    assert np.isnan(made.system.table.reordering[made.system.table.find_rows("a")[0]]).all()
     found = values(made, made.translate_line("a zz"))["LexicalReordering0"]
     np.testing.assert_allclose(
         found, [2 * math.log(0.1), 0, 0, math.log(0.4), 0, 0], atol=1e-6

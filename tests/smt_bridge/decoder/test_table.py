@@ -117,7 +117,9 @@ def test_tables_in_any_order(tmp_path: Path, caplog: pytest.LogCaptureFixture) -
         table = decoder(folder).system.table
     assert "no row for 1 pairs" in caplog.text
     source, target = (part.encode() for part in others[0].split(" ||| ")[:2])
-    row = next(row for row in table.of(source.decode()) if " ".join(table.text(row)).encode() == target)
+    row = next(
+        row for row in table.find_rows(source.decode()) if " ".join(table.text(row)).encode() == target
+    )
     assert np.isnan(table.reordering[row]).all() and (np.delete(table.reordering, row, 0) < 0).all()
 
 
@@ -127,8 +129,8 @@ def test_blanks_between_words(tmp_path: Path) -> None:
         tmp_path, [*ROWS, b"b \t c ||| s  t ||| 1 1 ||| 0-0 1-1", b"b c ||| u ||| 1 1 ||| 0-0 1-0"]
     )
     read = read_table(path, 2, None)
-    assert [read.text(row) for row in read.of("b c")] == [["s", "t"], ["u"]]
-    assert read.points(read.of("b c")[0]) == [(0, 0), (1, 1)]
+    assert [read.text(row) for row in read.find_rows("b c")] == [["s", "t"], ["u"]]
+    assert read.points(read.find_rows("b c")[0]) == [(0, 0), (1, 1)]
 
 
 def test_short_reordering_line(tmp_path: Path) -> None:
@@ -179,14 +181,14 @@ def test_rows_one_by_one(shuffled: bool, tmp_path: Path) -> None:
     rows = naive(tmp_path / "table")
     assert found.is_sound() and found.rows == len(rows)
     for row, (source, target, scores, alignment) in enumerate(rows):
-        assert row in found.of(source) and found.text(row) == target
+        assert row in found.find_rows(source) and found.text(row) == target
         np.testing.assert_allclose(found.scores[row], np.log(scores), rtol=1e-6)
         points = [tuple(map(int, point.split("-"))) for point in alignment.split()]
         assert found.points(row) == points
         six = reordering[source, " ".join(target)]
         np.testing.assert_allclose(found.reordering[row], np.log([*map(float, six)]), rtol=1e-6)
-    assert found.source_count == len({row[0] for row in rows}) and not len(found.of("nowhere"))
-    assert not len(found.node_rows(0)) and not len(found.of("a a a a a a a a"))
+    assert found.source_count == len({row[0] for row in rows}) and not len(found.find_rows("nowhere"))
+    assert not len(found.node_rows(0)) and not len(found.find_rows("a a a a a a a a"))
 
 
 def test_a_probability_of_0(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_nothing_protected_is_lost(longest: int, hybrid_system: Path) -> None:
 def test_a_copied_word_is_not_translated(hybrid_system: Path) -> None:
     """Not even if the table has a translation of it."""
     made = smt_bridge.load(str(hybrid_system))
-    assert len(made.system.table.of("www.house.org"))
+    assert len(made.system.table.find_rows("www.house.org"))
     assert made.translate(["I see www.house.org."]) == ["Je vois www.house.org."]
 
 
