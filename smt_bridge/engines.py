@@ -45,10 +45,7 @@ class PhraseEngine(Engine):
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         decoder = self.decoder
         lines = self.tokenized if options.tokenized else self.lines(options)
-        try:
-            marked = lines.parse_line(line, decoder.markup)
-        except ValueError as error:
-            raise DataError(f"markup: {error}") from error
+        marked = decoder.parse_line(line, "markup", 0, lines)
         if not marked.words:
             return empty_translation()
         if len(marked.words) > decoder.config.max_line_words:

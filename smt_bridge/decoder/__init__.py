@@ -1,2 +1,2 @@
-"""The embedded phrase-based engine. It reads Moses' own model files and runs a stack search, compiled by
-numba or in plain Python."""
+"""The embedded phrase-based engine. It reads Moses' own model files and searches by stacks or cube pruning,
+compiled by numba or in plain Python."""

@@ -184,13 +184,16 @@ class Decoder:
 
     # ---- one line ------------------------------------------------------------------------------------------
 
-    def parse_line(self, line: str, location: str = "input", nbest: int | None = None) -> MarkedLine:
+    def parse_line(
+        self, line: str, location: str = "input", nbest: int | None = None, lines: Lines | None = None
+    ) -> MarkedLine:
         """Parse the markup of a line. `location`: of the line, for messages; `nbest`: size of the n-best
-        list, 0 for none, by default the configured one. DataError for a mistake in the markup, and for a line
-        that is too long but cannot be translated in parts, because of an n-best list or of its tags."""
+        list, 0 for none, by default the configured one; `lines`: in place of the decoder's own. DataError for
+        a mistake in the markup, and for a line that is too long but cannot be translated in parts, because of
+        an n-best list or of its tags."""
         nbest = self.config.nbest if nbest is None else nbest
         try:
-            parsed = self.lines.parse_line(line, self.markup)
+            parsed = (lines or self.lines).parse_line(line, self.markup)
         except ValueError as error:
             raise DataError(f"{location}: {error}") from error
         bound = parsed.walls or parsed.zones or not all(option.exclusive for option in parsed.forced)

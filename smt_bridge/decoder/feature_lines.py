@@ -78,8 +78,8 @@ def arguments(kind: str) -> Set[str]:
 
 def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
     """Group the lines of an ini's features by kind. ConfigError for a feature or argument that the engine
-    does not support, for a second feature of the same name, and for a missing phrase table or unknown word
-    penalty."""
+    does not support, for a second feature of the same name, for a second table or penalty of the same kind,
+    and for a missing phrase table or unknown word penalty."""
     by_kind: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:

@@ -123,10 +123,8 @@ def table_scores(
 
 def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int) -> Floats:
     """Scores of LexicalReordering, summed by owner: (count, 6)"""
-    pair = sentence.pairs()[phrases.option]
-    rows = builder.rows
-    table_scores = rows.reordering(np.maximum(pair, 0))
-    values = np.where((pair >= 0)[:, None], table_scores, rows.default_reordering)
+    pair, rows = sentence.pairs()[phrases.option], builder.rows
+    values = np.where((pair >= 0)[:, None], rows.reordering(np.maximum(pair, 0)), rows.default_reordering)
     return sums(reorderings(phrases, values), phrases.owner, count)
 
 

@@ -216,8 +216,8 @@ class RowCollector:
         )
 
     def check(self) -> None:
-        """DataError for the first line with anything that Moses refuses or misreads. Also replaces the blanks
-        between two words by a single one."""
+        """DataError for the first line with anything that Moses refuses or misreads. Also replaces tabs and
+        repeated blanks between two words by a single blank."""
         if not self.sound():
             check_lines(self.path, self.columns)
             self.sources, self.source_of = single_blanks(self.sources, self.source_of)

@@ -103,7 +103,7 @@ class LazyKind:
     help: str
     target: str
     torch: bool = True  # whether the class computes with torch
-    exported: str = ""  # the class for a run written by nmt-export, which does not; empty: there is none
+    exported: str = ""  # the class for runs of nmt-export, which computes without torch; empty: none
 
     def reads_export(self, spec: FeatureSpec) -> bool:
         """Whether the feature computes with a run that nmt-export wrote."""

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 Score = BleuScore | ChrfScore
 
 GRID = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # scales that TunedRisk tries
-MOST_LISTS = 3  # most lists whose scales are tuned together: there are a thousand combinations
+MOST_LISTS = 3  # most lists whose scales are tuned together; with 3 there are a thousand combinations
 
 # ---- choice ------------------------------------------------------------------------------------------------
 

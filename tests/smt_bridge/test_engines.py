@@ -106,6 +106,17 @@ def test_a_mistake_in_the_markup(engine: PhraseEngine) -> None:
         )
 
 
+def test_a_long_line_with_a_wall_is_refused_as_by_the_decoder(engine: PhraseEngine) -> None:
+    decoder = Decoder(engine.decoder.system, DecoderConfig(xml_input="exclusive", max_line_words=3))
+    line = "the man <wall/> and the man"
+    for refuse in (
+        lambda: decoder.translate([line]),
+        lambda: PhraseEngine(decoder, engine.info, 1).translate(line, TranslateOptions(), GO),
+    ):
+        with pytest.raises(DataError, match=r"5 words, more than --max-line-words 3: too long for tags"):
+            refuse()
+
+
 def test_known_words_fit(engine: PhraseEngine) -> None:
     assert engine.fit(LINE) > engine.fit("the xyzzy") > engine.fit("xyzzy") == engine.fit("") == 0
 
