@@ -109,9 +109,9 @@ class ScoringJob:
             if is_lost(scores):
                 lost[number] = position, len(scores)
             position = self.end
-        whole = islice(enumerate(chunks), max(lost, default=-1) + 1)
-        again = (chunk for number, chunk in whole if number in lost)
-        for (position, rows), (_, scores) in zip(lost.values(), compute(again), strict=False):
+        numbered = islice(enumerate(chunks), max(lost, default=-1) + 1)
+        lost_chunks = (chunk for number, chunk in numbered if number in lost)
+        for (position, rows), (_, scores) in zip(lost.values(), compute(lost_chunks), strict=False):
             self.check_rows(scores, rows)
             self.write(scores, position, last=False)
 

@@ -153,8 +153,8 @@ class Cache:
     def sweep(self) -> None:
         """Remove unfinished entries of killed processes, and the single files of older versions. The caller
         holds the lock, so no entry is being written."""
-        for left in self.folder.glob(f"*{PART}"):
-            shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink(missing_ok=True)
+        for part in self.folder.glob(f"*{PART}"):
+            shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
         for old in self.folder.glob("*.npz"):
             old.unlink(missing_ok=True)
 

@@ -273,16 +273,16 @@ SPREAD = np.uint64(11400714819323198485)
 @njit
 def best_option_path(S: SearchState, hypothesis: int) -> Int32s:
     """The options of the best derivation of a hypothesis, in target order."""
-    length, here = 0, hypothesis
-    while here > 0:
+    length, current = 0, hypothesis
+    while current > 0:
         length += 1
-        here = S.parent[here]
+        current = S.parent[current]
     path = np.empty(length, np.int32)
-    here = hypothesis
-    while here > 0:
+    current = hypothesis
+    while current > 0:
         length -= 1
-        path[length] = S.option[here]
-        here = S.parent[here]
+        path[length] = S.option[current]
+        current = S.parent[current]
     return path
 
 
@@ -323,14 +323,14 @@ def prepend_digest(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
 def suffix_options(option: list[int], after: list[int], node: int) -> Int32s:
     """The options of a node and of all nodes after it. `option[node]`: option of each node; `after[node]`:
     the next node."""
-    size, walk = 0, node
-    while after[walk] >= 0:
+    size, current = 0, node
+    while after[current] >= 0:
         size += 1
-        walk = after[walk]
-    options, walk = np.empty(size, np.int32), node
+        current = after[current]
+    options, current = np.empty(size, np.int32), node
     for i in range(size):
-        options[i] = option[walk]
-        walk = after[walk]
+        options[i] = option[current]
+        current = after[current]
     return options
 
 

@@ -156,8 +156,8 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
     S.first_move[coverage] = S.counters[MOVES]
     constrained = len(options.constraints.wall) > 0
     bit = np.uint64(1)
-    far = n if limit < 0 else min(n, gap + limit + 1)
-    for start in range(gap, far):
+    stop = n if limit < 0 else min(n, gap + limit + 1)
+    for start in range(gap, stop):
         if (mask >> np.uint64(start - gap)) & bit:
             continue
         for last in range(start, min(n, start + longest)):

@@ -174,11 +174,11 @@ class Decoder:
     ) -> Iterator[MarkedLine]:
         """Parse the markup of all lines. Logs a warning for the first line that will be translated in parts.
         `name`, `numbers`: as in `translate_all`; raises the DataError of `parse_line`."""
-        warned, most = False, self.config.max_line_words
+        warned, limit = False, self.config.max_line_words
         for number, line in zip(numbers or count(1), lines, strict=False):
             marked = self.parse_line(line, f"{name}:{number}", self.config.nbest)
-            if not warned and len(marked.words) > most:
-                log.warning("%s", sentences.long_line_warning(f"{name}:{number}", len(marked.words), most))
+            if not warned and len(marked.words) > limit:
+                log.warning("%s", sentences.long_line_warning(f"{name}:{number}", len(marked.words), limit))
                 warned = True
             yield marked
 

@@ -183,12 +183,11 @@ def tuneable_scores(line: FeatureLine) -> list[int]:
     """Indices of the feature's scores that n-best lists print for tuners: all of them, those selected by
     tuneable-components=, or none with tuneable=false. ConfigError for tuneable-components= that does not fit
     the feature."""
-    whole = line.truth("tuneable", line.kind != UNKNOWN)
-    every = list(range(line.scores))
+    tuneable = line.truth("tuneable", line.kind != UNKNOWN)
     if "tuneable-components" not in line.options:
-        return every if whole else []
+        return list(range(line.scores)) if tuneable else []
     words = line.options["tuneable-components"].split(",")
-    if line.kind in LANGUAGE_MODELS or not whole:
+    if line.kind in LANGUAGE_MODELS or not tuneable:
         raise line.error(
             f"tuneable-components of {line.kind}: Moses does not do what this says; use tuneable=false, or "
             "remove it"
@@ -197,11 +196,11 @@ def tuneable_scores(line: FeatureLine) -> list[int]:
         chosen = [parse_truth(word) for word in words]
     except ValueError as error:
         raise line.error(f"tuneable-components: {error}") from error
-    if len(chosen) != len(every):
+    if len(chosen) != line.scores:
         raise line.error(
-            f"tuneable-components: {len(chosen)} values, but {line.name} has {len(every)} scores"
+            f"tuneable-components: {len(chosen)} values, but {line.name} has {line.scores} scores"
         )
-    return [score for score in every if chosen[score]]
+    return [score for score in range(line.scores) if chosen[score]]
 
 
 def printed_scores(ini: Ini) -> dict[str, list[int]]:

@@ -90,12 +90,13 @@ def distortions(phrases: PathPhrases, early: bool) -> Floats:
 
 def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
     """The LexicalReordering scores of each phrase: (P, 6) -> (P, 6). `values`: all six scores of each
-    phrase's option; those of other orientations than the phrase's become 0."""
+    phrase's option. The backward score is the phrase's own for its orientation; the forward score is that of
+    the previous phrase for the same orientation, if there is one. All others are 0."""
     monotone, swap = phrases.first == phrases.before_last + 1, phrases.last + 1 == phrases.before_first
     orientation = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
     six = np.zeros((len(orientation), 6))
-    every = np.arange(len(orientation))
-    six[every, orientation] = values[every, orientation]
+    rows = np.arange(len(orientation))
+    six[rows, orientation] = values[rows, orientation]
     later = np.flatnonzero(~phrases.opening)
     six[later, 3 + orientation[later]] = values[later - 1, 3 + orientation[later]]
     return six
@@ -235,16 +236,16 @@ def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dic
 
 
 def phrase_lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> Floats:
-    """Log p of each phrase given the previous ones by language model `number`, and with oov-feature=1 the
-    number of unknown words of the phrase: (P + 1, 1 or 2)"""
+    """Log p of each phrase, and of the end of the sentence, given the previous ones by language model
+    `number`; with oov-feature=1 also the number of unknown words: (P + 1, 1 or 2)"""
     lm, ids, sentence = builder.model.word_lms[number], task.options.words[number], task.sentence
     words, totals = list[int](), [0.0]
     for part in sentence.slices(path):
         words += ids[part].tolist()
         totals.append(lm.sentence(words, complete=False))
-    whole = lm_scores(builder, number, task, path)
-    log_probs = np.diff([*totals, whole[0]])[:, None]
-    if len(whole) == 1:
+    scores = lm_scores(builder, number, task, path)
+    log_probs = np.diff([*totals, scores[0]])[:, None]
+    if len(scores) == 1:
         return log_probs
     unknown = [sum(not lm.knows(word) for word in sentence.target(int(option))) for option in path]
     return np.hstack([log_probs, np.array([*unknown, 0.0])[:, None]])
@@ -299,20 +300,20 @@ def explain_rows(number: int, translation: PhraseTranslation) -> Iterator[list[s
     """Yield the rows of line `number`, counted from 1: its phrases in target order, the end of the sentence,
     and the sums, which add up to the total. A long line has an end for each of its parts; an empty line has
     no rows. The decoder must have been configured with `explain`."""
-    offset, every = 0, list[Floats]()
+    offset, part_sums = 0, list[Floats]()
     for sentence, derivation in translation.searched:
         assert derivation.shares is not None, "DecoderConfig.explain is not set"
         ends = np.cumsum([0, *(int(sentence.length[option]) for option in derivation.options)])
         for option, words, shares in zip(derivation.options, pairwise(ends), derivation.shares, strict=False):
             first, last = offset + int(sentence.first[option]), offset + int(sentence.last[option])
-            texts = sentence.source(option), derivation.text[words[0] : words[1]]
-            yield [str(number), "phrase", span(first, last), *map(" ".join, texts), *explain_cells(shares)]
+            phrases = sentence.source(option), derivation.text[words[0] : words[1]]
+            yield [str(number), "phrase", span(first, last), *map(" ".join, phrases), *explain_cells(shares)]
         yield [str(number), "end", "", "", "", *explain_cells(derivation.shares[-1])]
         offset += len(sentence.words)
-        every.append(derivation.shares.sum(0))
-    if every:
-        whole = map(" ".join, (translation.source, translation.text))
-        yield [str(number), "sum", "", *whole, *explain_cells(np.sum(every, 0))]
+        part_sums.append(derivation.shares.sum(0))
+    if part_sums:
+        texts = map(" ".join, (translation.source, translation.text))
+        yield [str(number), "sum", "", *texts, *explain_cells(np.sum(part_sums, 0))]
 
 
 def explain_cells(shares: Floats) -> list[str]:

@@ -97,10 +97,10 @@ class RowScores:
         score += self.oov_scores(text, starts)
         estimates, bounds = np.zeros(len(rows)), np.zeros(len(rows))
         for number, (lm, weight) in enumerate(zip(self.model.word_lms, self.model.lm_weights, strict=True)):
-            alone, most = lm.phrases(ids[number], starts)
+            alone, upper = lm.phrases(ids[number], starts)
             estimates += (weight + (self.model.stand_in if number == 0 else 0.0)) * alone
             # A negative weight rewards unlikely words, so there is no upper bound.
-            bounds += weight * most if weight >= 0 else math.inf
+            bounds += weight * upper if weight >= 0 else math.inf
         return RowValues(score=score, bound=np.maximum(bounds, estimates), estimate=score + estimates)
 
     def lm_words(self, text: Int32s) -> Int32s:
@@ -344,9 +344,9 @@ class OptionBuilder:
             bound[option] = 0.0 if (self.model.lm_weights >= 0).all() else math.inf
         for weighted in self.features:
             values = weighted.feature.of_options(sentence)
-            more = check_values(weighted.feature, values, sentence.size) @ weighted.weights
-            score += more
-            estimate += more
+            gain = check_values(weighted.feature, values, sentence.size) @ weighted.weights
+            score += gain
+            estimate += gain
         first, number = span_index(sentence.first, sentence.last, n, sentence.longest)
         return OptionArrays(
             score=score,

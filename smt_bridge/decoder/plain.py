@@ -99,8 +99,8 @@ def respects_constraints(
         if last > end and not missing <= span:
             return False
         if last <= end:
-            left = [word for word in missing if word < start]
-            if left and any(constraints.local[word] == number for word in range(min(left), min(end, last))):
+            skipped = min((word for word in missing if word < start), default=last)
+            if any(constraints.local[word] == number for word in range(skipped, min(end, last))):
                 return False
     return True
 

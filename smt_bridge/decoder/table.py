@@ -190,8 +190,8 @@ def decode_scores(scores: Scores, values: Floats) -> Floats:
 
 def smallest(values: Ints, *types: type[np.integer]) -> Ints:
     """Convert integers of 0 or more to the first of the types that holds them all."""
-    most = int(values.max(initial=0))
-    return values.astype(next(kind for kind in types if most <= np.iinfo(kind).max))
+    largest = int(values.max(initial=0))
+    return values.astype(next(kind for kind in types if largest <= np.iinfo(kind).max))
 
 
 def are_valid_words(words: WordPool) -> bool:

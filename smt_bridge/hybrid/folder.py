@@ -303,6 +303,6 @@ def check_part(folder: Path, name: str, entry: ManifestEntry) -> None:
         raise DataError(
             f"{path}: {error.strerror}, but {FILE} lists it; was the folder copied whole?"
         ) from error
-    whole = size <= QUICK or files.leads_out(path)
-    if size != entry.size or (whole and manifest.digest(path) != entry.sha256):
+    use_checksum = size <= QUICK or files.leads_out(path)
+    if size != entry.size or (use_checksum and manifest.digest(path) != entry.sha256):
         raise changed_error(path)

@@ -209,14 +209,14 @@ def escape_words(words: Sequence[str]) -> list[str]:
 
 
 def restore_text(text: str, placeholders: Placeholders) -> str:
-    """Replace the placeholders in a detokenized line by the original text. Also removes blanks after opening
-    and before closing tags."""
+    """Replace the placeholders in a detokenized line by the original text. Also removes a blank after an
+    opening and before a closing tag, and those at both ends of the line."""
     parts = placeholders.pattern.split(text)  # text, placeholder, text ...
-    whole = [placeholders.original(part) for part in parts]
-    for first, last in tag_pairs(whole):
-        whole[first + 1] = whole[first + 1].removeprefix(" ")
-        whole[last - 1] = whole[last - 1].removesuffix(" ")
-    return "".join(whole).strip(" ")
+    restored = [placeholders.original(part) for part in parts]
+    for first, last in tag_pairs(restored):
+        restored[first + 1] = restored[first + 1].removeprefix(" ")
+        restored[last - 1] = restored[last - 1].removesuffix(" ")
+    return "".join(restored).strip(" ")
 
 
 def load(config: SideConfig, path: str) -> TextSide:

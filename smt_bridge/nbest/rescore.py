@@ -146,13 +146,13 @@ def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple
     phrases = []
     covered = 0
     for number, ((first, last), (start, end)) in enumerate(segments, 1):
-        most = segments[number][1][0] - 1 if number < len(segments) else target - 1
+        before_next = segments[number][1][0] - 1 if number < len(segments) else target - 1
         if not (first <= last < source and start == covered and start <= end):
             raise DataError(
                 f"{location}: segmentation {first}-{last}={start}-{end} does not fit the sentence; "
                 "is --source the text of this list?"
             )
-        end = min(end, most)  # in the list an empty phrase has the position of the next word
+        end = min(end, before_next)  # in the list an empty phrase has the position of the next word
         phrases.append(((first, last), (start, end)))
         covered = end + 1
     if covered != target:
@@ -290,8 +290,8 @@ def rescore(
                 continue
             rows = iter(values.tolist())
             for sentence in chunk:
-                own = list(islice(rows, len(sentence.hypotheses)))
-                rescored = entries(sentence, own, lists, features.names, config)
+                sentence_rows = list(islice(rows, len(sentence.hypotheses)))
+                rescored = entries(sentence, sentence_rows, lists, features.names, config)
                 if nbest_list:
                     nbest_list.write_lines(entry.line for entry in rescored)
                 if best:
