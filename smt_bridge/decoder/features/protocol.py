@@ -97,7 +97,8 @@ class SentenceScorer(ABC):
         """Exact values for derivations, given by their options in target order, each of at least one:
         (derivations, K). By default this calls `gains` phrase by phrase, for all derivations in parallel."""
         lengths = np.array([len(path) for path in paths])
-        states, total = np.full(len(paths), self.start_state, np.int64), None
+        states = np.full(len(paths), self.start_state, np.int64)
+        total = None
         for step in range(int(lengths.max())):
             for complete in (False, True):
                 rows = np.flatnonzero((lengths == step + 1) if complete else (lengths > step + 1))
