@@ -48,9 +48,8 @@ edge_score: float) -> int:  # fmt: skip
     """Add the hypothesis that extends `parent` by `option` to its stack, or recombine it with an equal one.
     Returns its number; -1 if the equal one is not worse, or memory is full, which sets `counters[FULL]`.
 
-    `forward_id`: see OptionArrays; `coverage`: number of the coverage that is reached; `first`, `last`:
-    source words of the option; `total`: score plus future cost; `context`: number of its language model
-    context; `key`: hash of recombination keys; `edge_score`: what the option adds to the parent's score."""
+    `coverage`: number of the one reached; `first`, `last`: source words of the option; `total`: score plus
+    future cost; `context`: its number; `key`: hash of recombination keys; `edge_score`: what is added."""
     forward = forward_id[option] if parameters.reordering else -1
     mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
     if parameters.reordering:

@@ -260,8 +260,7 @@ def rescore(
         raise ConfigError(
             "--by-phrase needs a --feature that is summed over phrases, such as translation or inverse"
         )
-    # sentences that are scored as a whole have a limit
-    limit = config.limit if len(features) and not config.by_phrase else 0
+    limit = config.limit if len(features) and not config.by_phrase else 0  # of sentences scored as a whole
     sentences = partial(lists.sentences, features.names, limit)
     count = check_sentences(sentences(), lists, features, config, forms)
     if features.settings.precision != "fp32":
