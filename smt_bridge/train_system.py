@@ -41,7 +41,7 @@ from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment, corpus, kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize
-from smt_bridge.extraction.tables import TableInputs, TableOutputs, build, sweep_work_folders
+from smt_bridge.extraction.tables import WORK, TableInputs, TableOutputs, build
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
@@ -191,7 +191,8 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
     if not store.is_started(folder / SETTINGS, settings, folder):
         check_folder(folder)
         store.write_settings(folder / SETTINGS, settings)
-    sweep_work_folders(folder)
+    for work in (WORK, disk_counts.WORK):
+        work.sweep(folder)
     store.remove_unfinished(folder, [f"{name}.part*" for name in (*RESULTS, *UNPRUNED_TABLES, MODELS, TUNED)])
     if (folder / TABLE).exists():
         remove_unpruned(folder)

@@ -390,24 +390,3 @@ def smt_model(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, com
     )
     assert done.returncode == 0, done.stderr
     return folder
-
-
-def torch_as_before() -> Iterator[None]:
-    """A fixture for tests that set up torch in this process: its threads and its back end, which belong to
-    all tests, are put back."""
-    import torch
-
-    from nmt.compute import device
-
-    threads, back_end = torch.get_num_threads(), device.back_end_in_use()
-    yield
-    torch.set_num_threads(threads)
-    device.use_back_end(back_end)
-
-
-@pytest.fixture(scope="session")
-def hybrid_system(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A hybrid system of ten pairs of sentences, truecased, without networks."""
-    from tests.smt_bridge.hybrid.systems import train
-
-    return train(tmp_path_factory.mktemp("hybrid") / "system")

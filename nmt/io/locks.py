@@ -11,10 +11,13 @@ import logging
 import math
 import os
 import platform
+import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -115,3 +118,61 @@ def is_empty(folder: str | Path) -> bool:
     """Whether the folder is missing, or empty except for a lock."""
     path = Path(folder)
     return not path.exists() or (path.is_dir() and all(inside.name == FILE for inside in path.iterdir()))
+
+
+# ---- work folders ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class WorkFolders:
+    """Temporary folders COMMAND.XXXXXXXX of a command, each beside an output. A folder is locked while it is
+    in use, so that the next start of the command can recognize and remove those of killed ones."""
+
+    command: str
+    names: str  # regular expression of the names of the files inside
+
+    @contextmanager
+    def make(self, output: str) -> Iterator[Path]:
+        """Create a folder beside `output`, or in the system's temporary folder for stdout, and yield it. It
+        is removed at the end. Folders that killed commands left there are removed first.
+
+        UserError with the file's name if a file in the folder cannot be written, for example on a full disk.
+        """
+        parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
+        self.sweep(parent)
+        created: list[Path] = []
+        try:
+            created = files.make_parents(parent / self.command)
+            folder = Path(tempfile.mkdtemp(prefix=f"{self.command}.", dir=parent))
+        except OSError as error:
+            raise files.cannot_write(parent, error) from error
+        # Another command that starts now may take the empty folder for an abandoned one, and remove it.
+        with locked(folder, self.command, wait=True):
+            try:
+                yield folder
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise files.cannot_write(error.filename or folder, error) from error
+            finally:
+                clear(folder)
+                files.remove_empty_folders(created)
+
+    def sweep(self, parent: Path) -> None:
+        """Remove the folders of killed commands in `parent`, which nobody locks any more."""
+        for folder in parent.glob(f"{self.command}.????????"):
+            with suppress(OSError, UserError):  # in use, or not ours
+                if self.made(folder):
+                    with locked(folder, self.command):
+                        clear(folder)
+
+    def made(self, folder: Path) -> bool:
+        """Whether the command created the folder, judged by its lock file and its content; it is empty if the
+        command was killed before locking it."""
+        if folder.is_symlink() or not folder.is_dir():
+            return False
+        if not holder(folder):
+            return is_empty(folder)
+        return holder(folder).startswith(f"{self.command},") and all(
+            inside.name == FILE or re.fullmatch(self.names, inside.name) for inside in folder.iterdir()
+        )

@@ -10,7 +10,6 @@ N tokens of a chunk, V words.
 
 import logging
 import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.io import files
+from nmt.io.locks import WorkFolders
 from nmt.io.mapped import ArrayStorage
 from nmt.ngram.count_models import Ints
 from nmt.ngram.counting import (
@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 BYTES_PER_NGRAM = 60  # of memory, for each word and order, where a text is counted in memory
 BYTES_PER_ROW = 150  # of memory, for a token of a chunk, or an n-gram of a range
 LEAST_ROWS = 100_000  # of a chunk: smaller ones save little memory
+WORK = WorkFolders("nmt-ngram", r"chunk-.*|[0-9]+-grams\..*")
 SAMPLES = 8  # keys of each run, by which a range is cut
 
 
@@ -104,10 +105,8 @@ def count_within(
     """Count as `count_on_disk` does, with `memory` bytes, in a folder beside the output that `stack` removes,
     and log where. Returns the counts, and the storage in that folder for estimating a model. UserError that
     names the output if the disk is full."""
-    beside = None if str(output) == "-" else Path(output).resolve().parent
+    folder = stack.enter_context(WORK.make(str(output)))
     with naming_full_disk(output):
-        unfinished = tempfile.TemporaryDirectory(prefix=f"{Path(output).name}.part", dir=beside)
-        folder = Path(stack.enter_context(unfinished))
         log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
         return count_on_disk(lines, settings, folder, rows_in_memory(memory)), ArrayStorage(folder)
 

@@ -12,10 +12,7 @@ word pairs stay in memory in addition.
 import heapq
 import json
 import logging
-import re
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -23,8 +20,8 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config import settings
-from nmt.errors import UserError
-from nmt.io import files, locks, manifest
+from nmt.io import files, manifest
+from nmt.io.locks import WorkFolders
 from nmt.work import arrays, executors, stages, store
 from nmt.work.executors import Executor, ExecutorConfig, line_chunks
 from nmt.work.stages import Part, SharedFolder, Task, task_file
@@ -88,7 +85,7 @@ def build(
     """
     settings.check(config)
     if shared is None:
-        with work_folder(outputs.table) as folder:
+        with WORK.make(outputs.table) as folder:
             return compute_tables(folder, inputs, outputs, config, progress, ExecutorConfig())
     executor = executor or ExecutorConfig()
     job_settings: dict[str, object] = {
@@ -123,67 +120,9 @@ def rows_in_memory(config: ExtractConfig, width: int) -> int:
     return max(1 << 16, memory // (COPIES * ROW_BYTES * (width + 8)))
 
 
-# ---- work folder -------------------------------------------------------------------------------------------
-# The folder `smt-extract.XXXXXXXX` beside an output is locked while it is in use, so that the next extraction
-# can recognize and remove the folders of killed ones.
-
-
-COMMAND = "smt-extract"
-FOLDER_PREFIX = f"{COMMAND}."
-FOLDER_CONTENT = re.compile(
-    r"(text|shards|survey|words|plan\.json|extract|count|shared|totals|score)(\.part.*)?|"
-    + re.escape(locks.FILE)
+WORK = WorkFolders(
+    "smt-extract", r"(text|shards|survey|words|plan\.json|extract|count|shared|totals|score)(\.part.*)?"
 )
-
-
-@contextmanager
-def work_folder(output: str) -> Iterator[Path]:
-    """Create a folder beside `output`, or in the system's temporary folder for stdout, and yield it. It is
-    locked while it is in use, and removed at the end. Folders that killed extractions left there are removed
-    first.
-
-    UserError with the file's name if a file in the folder cannot be written, for example on a full disk.
-    """
-    parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
-    sweep_work_folders(parent)
-    created: list[Path] = []
-    try:
-        created = files.make_parents(parent / FOLDER_PREFIX)
-        folder = Path(tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=parent))
-    except OSError as error:
-        raise files.cannot_write(parent, error) from error
-    # Another extraction that starts now may take the empty folder for an abandoned one, and remove it.
-    with locks.locked(folder, COMMAND, wait=True):
-        try:
-            yield folder
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise files.cannot_write(error.filename or folder, error) from error
-        finally:
-            locks.clear(folder)
-            files.remove_empty_folders(created)
-
-
-def sweep_work_folders(parent: Path) -> None:
-    """Remove the folders of killed extractions in `parent`, which nobody locks any more."""
-    for folder in parent.glob(f"{FOLDER_PREFIX}????????"):
-        with suppress(OSError, UserError):  # in use, or not ours
-            if is_work_folder(folder):
-                with locks.locked(folder, COMMAND):
-                    locks.clear(folder)
-
-
-def is_work_folder(folder: Path) -> bool:
-    """Whether an extraction created the folder, judged by its lock file and its content; it is empty if the
-    extraction was killed before locking it."""
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    if not locks.holder(folder):
-        return locks.is_empty(folder)
-    return locks.holder(folder).startswith(f"{COMMAND},") and all(
-        FOLDER_CONTENT.fullmatch(inside.name) for inside in folder.iterdir()
-    )
 
 
 # ---- what a worker does ------------------------------------------------------------------------------------

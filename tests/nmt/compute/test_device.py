@@ -25,7 +25,7 @@ from nmt.compute.device import (
 )
 from nmt.compute.resources import peak_memory
 from nmt.errors import ConfigError
-from tests.conftest import torch_as_before
+from tests.nmt.compute.restored import torch_as_before
 
 # ---- test processor ----------------------------------------------------------------------------------------
 # What the processor is called and can do.

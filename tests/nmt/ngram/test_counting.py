@@ -3,6 +3,8 @@
 import errno
 import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
@@ -270,6 +272,24 @@ def test_the_command_counts_on_disk(more: list[str], tmp_path: Path, monkeypatch
     for expected, actual in zip(one, disk, strict=True):
         assert expected.is_dir() or expected.read_bytes() == actual.read_bytes()
     assert {path.name for path in tmp_path.iterdir()} - {"cache"} == {"disk", "one", "text"}
+
+
+def test_counts_of_a_killed_command_are_removed(tmp_path: Path) -> None:
+    path = write_text(tmp_path)
+    code = """
+import os
+from nmt.cli import ngram
+from nmt.ngram import disk_counts
+disk_counts.merge_runs = lambda *_: os.kill(os.getpid(), 9)
+ngram.main(["-q", "-i", "text", "--memory", "1e-9", "-o", "lm"])
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
+    (left,) = tmp_path.glob("nmt-ngram.*")
+    assert len(list(left.iterdir())) > 3
+    (tmp_path / "nmt-ngram.mine").mkdir()
+    given = ["-q", "-i", path, "--order", "2", "--discount-fallback", "--memory", "1e-9"]
+    assert ngram.main([*given, "-o", str(tmp_path / "lm")]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"text", "lm", "nmt-ngram.mine"}
 
 
 @pytest.mark.parametrize("arrays", [0, 20])

@@ -15,7 +15,8 @@ from smt_bridge.cli.propose import main
 from smt_bridge.config import ProposeConfig
 from smt_bridge.tables import propose
 from smt_bridge.tables.filter import Occurring
-from tests.conftest import ROOT, refusal, torch_as_before
+from tests.conftest import ROOT, refusal
+from tests.nmt.compute.restored import torch_as_before
 
 MODELS = ROOT / "tests" / "models"
 TEXTS = ["a girl reads", "the boy sleeps ."]

@@ -11,7 +11,7 @@ from nmt.errors import ConfigError
 from nmt.work import store
 from smt_bridge.cli import shared_options
 from smt_bridge.features.registry import FEATURES, FeatureSettings, parse_features
-from tests.conftest import torch_as_before
+from tests.nmt.compute.restored import torch_as_before
 
 
 def parsed_tables(*words: str) -> argparse.Namespace:

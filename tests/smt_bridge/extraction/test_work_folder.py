@@ -16,15 +16,15 @@ from nmt.errors import UserError
 from nmt.io import locks
 from smt_bridge.extraction import tables
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.tables import TableInputs, TableOutputs, sweep_work_folders, work_folder
+from smt_bridge.extraction.tables import WORK, TableInputs, TableOutputs
 
 
 def killed_folder(parent: Path) -> Path:
     """As kill -9 leaves it."""
     code = """
 import os, signal
-from smt_bridge.extraction.tables import work_folder
-with work_folder('table') as folder:
+from smt_bridge.extraction.tables import WORK
+with WORK.make('table') as folder:
     (folder / 'text').mkdir()
     (folder / 'text' / '00000').write_bytes(b'x')
     (folder / 'words.part12').write_bytes(b'x')
@@ -43,7 +43,7 @@ def test_left_over_folders_are_swept(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / inside).write_text("x")
     (tmp_path / "smt-extract.12345678" / locks.FILE).write_text("smt-extract, process 1 on x, since then")
-    with work_folder(str(tmp_path / "table")) as working, work_folder(str(tmp_path / "other")) as second:
+    with WORK.make(str(tmp_path / "table")) as working, WORK.make(str(tmp_path / "other")) as second:
         # one in use is not swept by the other
         assert working.exists() and second.exists() and not left.exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(strangers)
@@ -56,7 +56,7 @@ def test_a_start_that_was_killed_at_once_leaves_an_empty_folder(lock: bool, tmp_
     left.mkdir()
     if lock:
         (left / locks.FILE).touch()
-    sweep_work_folders(tmp_path)
+    WORK.sweep(tmp_path)
     assert not left.exists()
 
 
@@ -66,11 +66,11 @@ def test_who_has_just_begun_loses_nothing_to_a_sweep(tmp_path: Path, monkeypatch
 
     def made_and_swept(prefix: str, dir: Path) -> str:
         folder = make(prefix=prefix, dir=dir)
-        sweep_work_folders(tmp_path)
+        WORK.sweep(tmp_path)
         return folder
 
     monkeypatch.setattr(tempfile, "mkdtemp", made_and_swept)
-    with work_folder(str(tmp_path / "table")) as folder:
+    with WORK.make(str(tmp_path / "table")) as folder:
         assert folder.exists() and locks.holder(folder).startswith("smt-extract, process")
     assert not list(tmp_path.iterdir())
 
