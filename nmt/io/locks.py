@@ -162,11 +162,11 @@ class WorkFolders:
         """Remove the folders of killed commands in `parent`, which nobody locks any more."""
         for folder in parent.glob(f"{self.command}.????????"):
             with suppress(OSError, UserError):  # in use, or not ours
-                if self.made(folder):
+                if self.owns(folder):
                     with locked(folder, self.command):
                         clear(folder)
 
-    def made(self, folder: Path) -> bool:
+    def owns(self, folder: Path) -> bool:
         """Whether the command created the folder, judged by its lock file and its content; it is empty if the
         command was killed before locking it."""
         if folder.is_symlink() or not folder.is_dir():

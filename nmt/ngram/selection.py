@@ -33,7 +33,7 @@ class Side:
     general: NgramModel
 
     def read(self, line: str) -> list[str]:
-        """See `known_words`."""
+        """Split a line into words; those outside the vocabulary become <unk>."""
         return known_words(line, self.vocabulary)
 
     def differences(self, lines: Sequence[str]) -> Floats:
