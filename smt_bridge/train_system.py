@@ -293,7 +293,7 @@ def estimate(training: SystemTraining) -> None:
     settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     with ExitStack() as stack:
         counts, storage = count(training, config.lm_text or training.texts[1], stack)
-        with disk_counts.naming_full_disk(training.path(LM)):
+        with files.naming_full_disk(training.path(LM)):
             model = estimators.kneser_ney_model(*counts, settings, storage)
         with Progress(model.size, "n-grams", title="writing") as progress:
             count_models.write_arpa(model, training.path(LM), progress.add)

@@ -169,7 +169,7 @@ def estimate(
     """Estimate a model from the words and n-grams of a text, and write it to --output. `storage`: of a
     Kneser-Ney model; `clock`: when counting began, by time.monotonic. DataError for too few counts to compute
     discounts, UserError if the disk is full."""
-    with naming_input(args), disk_counts.naming_full_disk(args.output):
+    with naming_input(args), files.naming_full_disk(args.output):
         if args.estimator in ESTIMATORS:
             model = estimators.smoothed_model(*counts, config, args.estimator)
         else:
@@ -317,7 +317,7 @@ def compile_action(argv: Sequence[str]) -> None:
     in_memory = MEMORY_TO_COMPILE * disk_counts.text_size(args.model) <= memory_limit(args)
     storage = MEMORY if in_memory else ArrayStorage(Path(args.output).resolve().parent)
     with arguments.new_folder(args.output, "nmt-ngram compile"):
-        with disk_counts.naming_full_disk(args.output):
+        with files.naming_full_disk(args.output):
             model = count_models.read_arpa(args.model, storage)
         write_folder(args, model, args.model, storage)
     size = sum(path.stat().st_size for path in Path(args.output).iterdir())
@@ -332,7 +332,7 @@ def write_folder(
 ) -> None:
     """Compile a model, write it to the existing folder --output, and verify it. `source`: the file that it
     was made from; `storage`: of temporary arrays. UserError if the disk is full."""
-    with disk_counts.naming_full_disk(args.output):
+    with files.naming_full_disk(args.output):
         compiled = trie_build.compile_model(model, args.quantize, storage)
     mapped.write_record(Path(args.output), compiled, [str(source)])
     trie_model.load_trie(args.output, verify=True)  # on this machine it is verified from now on

@@ -391,6 +391,15 @@ def cannot_write(name: str | Path, error: OSError) -> UserError:
     return UserError(f"{name}: cannot write: {error.strerror or error}")
 
 
+@contextmanager
+def naming_full_disk(output: str | Path) -> Iterator[None]:
+    """Turn the OSError of a full disk into a UserError that names the output."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(output, error) from error
+
+
 class Writing:
     """`with Writing(path) as out:` writes to a file beside `path` and renames it at the end. Missing folders
     above it are created. After an error nothing is left behind. `out` is an `Output`. UserError if the file

@@ -305,6 +305,13 @@ class ArrayStorage:
 
 
 MEMORY = ArrayStorage()
+LARGE = 100_000_000  # bytes of files, as they are stored, whose arrays are made on disk
+
+
+def choose_storage(folder: str | Path, sources: Sequence[str]) -> ArrayStorage:
+    """Choose where to make arrays of what is read from `sources`: in memory, or in a folder if these files
+    are large. OSError if one does not exist."""
+    return ArrayStorage(folder) if sum(os.stat(path).st_size for path in sources) > LARGE else MEMORY
 
 
 class GrowingArray(Generic[NumberT]):

@@ -10,8 +10,8 @@ N tokens of a chunk, V words.
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,15 +90,6 @@ def rows_in_memory(memory: float) -> int:
     return max(LEAST_ROWS, int(memory / BYTES_PER_ROW))
 
 
-@contextmanager
-def naming_full_disk(output: str | Path) -> Iterator[None]:
-    """Turn the OSError of a full disk into a UserError that names the output."""
-    try:
-        yield
-    except OSError as error:
-        raise files.cannot_write(output, error) from error
-
-
 def count_within(
     memory: float, lines: Iterable[str], settings: CountSettings, output: str | Path, stack: ExitStack
 ) -> tuple[Counts, ArrayStorage]:
@@ -106,7 +97,7 @@ def count_within(
     and log where. Returns the counts, and the storage in that folder for estimating a model. UserError that
     names the output if the disk is full."""
     folder = stack.enter_context(WORK.make(str(output)))
-    with naming_full_disk(output):
+    with files.naming_full_disk(output):
         log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
         return count_on_disk(lines, settings, folder, rows_in_memory(memory)), ArrayStorage(folder)
 

@@ -29,6 +29,8 @@ def parser() -> options.Parser:
         "is read. From a model the new folder has a moses.ini with the same weights, which names the "
         "language models where they are; from a table it is what path= of PhraseDictionaryMemory and "
         "LexicalReordering name. Moses itself reads only the text tables.",
+        "Tables of more than 100 MB, as they are stored, are built on disk: files without a name in the new "
+        "folder take about 120 bytes for each phrase pair until it is complete.",
     )
     parser.add_argument(
         "model",
@@ -102,16 +104,22 @@ def compile_tables(
     args: argparse.Namespace, folder: Path, columns: int, table: str, reordering: str | None = None
 ) -> None:
     """Write a phrase table, and its reordering table if there is one, to an empty folder. `columns`: number
-    of scores in a row. ConfigError for a table that is compiled already, DataError for a malformed one."""
+    of scores in a row. ConfigError for a table that is compiled already, DataError for a malformed one,
+    UserError if the disk is full."""
     from smt_bridge.decoder.table import quantize
     from smt_bridge.decoder.text_tables import read_table
 
     if mapped.is_mapped(table):
         raise ConfigError(f"{table}: compiled already; give the text table")
-    content = read_table(table, columns, reordering)
-    if args.quantize:
-        content = quantize(content, args.quantize)
-    mapped.write_record(folder, content, [table, *([reordering] if reordering else [])])
+    tables = [table, *([reordering] if reordering else [])]
+    with files.naming_full_disk(args.output):
+        storage = mapped.choose_storage(folder, tables)
+        with options.line_progress(args, table, unit="pairs", title="reading") as progress:
+            content = read_table(table, columns, reordering, storage, progress.add)
+        if args.quantize:
+            log.info("choosing %d values for each score", 1 << args.quantize)
+            content = quantize(content, args.quantize, storage)
+    mapped.write_record(folder, content, tables)
     size = sum(path.stat().st_size for path in folder.iterdir())
     log.info(
         "%s: %s phrase pairs of %s sources, %.1f bytes a pair",

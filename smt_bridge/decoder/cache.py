@@ -118,6 +118,15 @@ class Cache:
         """Path of the file that records that a folder outside the cache has been verified."""
         return mapped.stamp_file(self.folder, folder)
 
+    def storage(self, sources: Sequence[str]) -> mapped.ArrayStorage:
+        """Where to make the arrays of an entry: in the folder if the sources are large and it can be written
+        to, otherwise in memory. OSError if a source does not exist."""
+        with suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.folder, os.W_OK):
+            return mapped.MEMORY
+        return mapped.choose_storage(self.folder, sources)
+
     def entries(self, key: str = "*") -> list[CacheEntry]:
         """The entries of the cache, most recently used first. `key`: see `entry_key`; `*` for all."""
         return sorted(self._entries(key), key=lambda entry: (-entry.used, entry.path))

@@ -178,12 +178,17 @@ def load_table(
 ) -> PhraseTable:
     """Load the phrase table with its reordering table, or the folder of smt-compile that holds both. `line`:
     of the phrase table; `path`, `reordering`: of the tables; `cache`: None to parse text tables each time.
-    DataError for a table that is malformed or damaged, or that does not fit the ini."""
-
-    def make() -> PhraseTable:
-        return read_table(path, line.scores, reordering)
+    DataError for a table that is malformed or damaged, or that does not fit the ini; UserError if the disk
+    of the cache is too full to read a large one."""
 
     sources = [path, reordering] if reordering else [path]
+
+    def make() -> PhraseTable:
+        if cache is None:
+            return read_table(path, line.scores, reordering)
+        with files.naming_full_disk(cache.folder):
+            return read_table(path, line.scores, reordering, cache.storage(sources))
+
     if Path(path).is_dir() or (reordering and Path(reordering).is_dir()):
         loaded = load_compiled(ini, path, reordering, cache)
     else:

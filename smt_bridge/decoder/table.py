@@ -14,13 +14,17 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.io.mapped import MEMORY, ROWS, ArrayStorage, blocks
 from smt_bridge.decoder.phrases import (
     Bytes,
     Int32s,
     Int64s,
     PhraseTrie,
     WordPool,
+    are_children,
+    are_levels,
     find_spans,
+    is_increasing,
     is_trie,
     path_words,
 )
@@ -144,22 +148,19 @@ class PhraseTable:
             and are_valid_words(self.words)
         ):
             return False
-        nodes, words = len(self.source_word), len(self.words)
-        children = self.source_children
-        if len(children) != nodes + 1 or children[0] != 1 or children[-1] != nodes or not len(self.target):
-            return False
-        if (np.diff(children) < 0).any():
-            return False
-        parents = np.concatenate([[0], np.repeat(np.arange(nodes), np.diff(children))])
-        return is_trie(PhraseTrie(parents, self.source_word, self.source_levels), words) and is_trie(
-            PhraseTrie(self.target_parent, self.target_word, self.target_levels), words
+        words = len(self.words)
+        return (
+            are_levels(self.source_levels, self.source_word, words)
+            and are_children(self.source_children, self.source_levels)
+            and is_trie(PhraseTrie(self.target_parent, self.target_word, self.target_levels), words)
         )
 
     def has_sound_rows(self) -> bool:
         """Whether the arrays of rows have the same length and refer to phrases, alignments and values."""
         nodes, rows = len(self.source_word), self.rows
         shapes = (
-            {len(self.scores), len(self.reordering), len(self.alignment)} == {rows}
+            rows > 0
+            and {len(self.scores), len(self.reordering), len(self.alignment)} == {rows}
             and self.scores.ndim == self.reordering.ndim == 2
             and self.reordering.shape[1] in (0, 6)
             and are_cuts(self.starts, rows)
@@ -168,11 +169,11 @@ class PhraseTable:
         )
         return (
             shapes
-            and within(self.target - 1, len(self.target_parent) - 1)
-            and within(self.alignment, len(self.alignment_cut) - 1)
+            and within(self.target, 1, len(self.target_parent))
+            and within(self.alignment, 0, len(self.alignment_cut) - 1)
             and are_codes(self.scores, self.score_values)
             and are_codes(self.reordering, self.reordering_values)
-            and not np.isnan(self.score_values if self.score_values.size else self.scores).any()
+            and not has_nan(self.score_values if self.score_values.size else self.scores)
         )
 
 
@@ -188,10 +189,17 @@ def decode_scores(scores: Scores, values: Floats) -> Floats:
     return values[np.arange(len(values)), scores] if values.shape[1] else np.asarray(scores, np.float32)
 
 
-def smallest(values: Ints, *types: type[np.integer]) -> Ints:
-    """Convert integers of 0 or more to the first of the types that holds them all."""
+def smallest(values: Ints, *types: type[np.integer], storage: ArrayStorage = MEMORY) -> Ints:
+    """Convert integers of 0 or more to the first of the types that holds them all: (N,). `storage`: of the
+    new array."""
     largest = int(values.max(initial=0))
-    return values.astype(next(kind for kind in types if largest <= np.iinfo(kind).max))
+    kind = next(kind for kind in types if largest <= np.iinfo(kind).max)
+    if values.dtype == kind:
+        return values
+    smaller = storage.empty(len(values), kind)
+    for some in blocks(len(values)):
+        smaller[some] = values[some]
+    return smaller
 
 
 def are_valid_words(words: WordPool) -> bool:
@@ -216,12 +224,17 @@ def are_codes(scores: Scores, values: Floats) -> bool:
 
 def are_cuts(cut: Ints, total: int) -> bool:
     """Whether `cut` starts at 0, never decreases, and ends at `total`."""
-    return bool(len(cut) and cut[0] == 0 and cut[-1] == total and not (np.diff(cut) < 0).any())
+    return bool(len(cut) and cut[0] == 0 and cut[-1] == total and is_increasing(cut))
 
 
-def within(indices: Ints, size: int) -> bool:
-    """Whether 0 <= index < size for every index."""
-    return not indices.size or (int(indices.min()) >= 0 and int(indices.max()) < size)
+def within(indices: Ints, low: int, high: int) -> bool:
+    """Whether low <= index < high for every index."""
+    return not indices.size or (int(indices.min()) >= low and int(indices.max()) < high)
+
+
+def has_nan(values: Scores) -> bool:
+    """Whether a value is nan: (R, F)"""
+    return any(bool(np.isnan(values[rows]).any()) for rows in blocks(len(values)))
 
 
 # ---- quantization ------------------------------------------------------------------------------------------
@@ -234,13 +247,13 @@ ROUNDS = 20  # of Lloyd's algorithm; the error falls by less than 1% in further 
 Codes = NDArray[np.uint8] | NDArray[np.uint16]
 
 
-def quantize(table: PhraseTable, bits: int) -> PhraseTable:
+def quantize(table: PhraseTable, bits: int, storage: ArrayStorage = MEMORY) -> PhraseTable:
     """Return a copy of the table whose translation and reordering scores are codes of 8 or 16 bits.
-    ValueError for a table that is quantized already."""
+    `storage`: of the codes; OSError if its disk is full. ValueError for a table that is quantized already."""
     if table.score_values.shape[1]:
         raise ValueError("quantized already")
-    scores, score_values = quantize_scores(table.scores, bits)  # type: ignore[arg-type]
-    reordering, reordering_values = quantize_scores(table.reordering, bits)  # type: ignore[arg-type]
+    scores, score_values = quantize_scores(table.scores, bits, storage)  # type: ignore[arg-type]
+    reordering, reordering_values = quantize_scores(table.reordering, bits, storage)  # type: ignore[arg-type]
     return replace(
         table,
         scores=scores,
@@ -250,16 +263,14 @@ def quantize(table: PhraseTable, bits: int) -> PhraseTable:
     )
 
 
-def quantize_scores(scores: Floats, bits: int) -> tuple[Codes, Floats]:
+def quantize_scores(scores: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Codes, Floats]:
     """Return the codes of scores, and the code book of each column: (R, F) -> (R, F), (F, K). Each code is
-    that of the nearest value in the book. Scores may be nan. `bits`: 8 or 16."""
-    codes = cast(Codes, np.zeros(scores.shape, CODE_TYPES[bits]))
-    books = list[Floats]()
-    for column in range(scores.shape[1]):
-        values = np.ascontiguousarray(scores[:, column])
-        book = code_book(values, 1 << bits)
-        codes[:, column] = nearest(values, book)
-        books.append(book)
+    that of the nearest value in the book. Scores may be nan. `bits`: 8 or 16; `storage`: of the codes."""
+    codes = cast(Codes, storage.empty(scores.shape, CODE_TYPES[bits]))
+    books = [code_book(scores[:, column], 1 << bits) for column in range(scores.shape[1])]
+    for rows in blocks(len(scores)):
+        for column, book in enumerate(books):
+            codes[rows, column] = nearest(scores[rows, column], book)
     return codes, stack_books(books)
 
 
@@ -274,13 +285,29 @@ def stack_books(books: Sequence[Floats]) -> Floats:
 def code_book(values: Floats, size: int) -> Floats:
     """Choose at most `size` values that represent those of a column: (R,) -> (K,), in increasing order. If a
     value is nan, the last one is nan."""
-    distinct, counts = np.unique(values, return_counts=True)  # one nan, the last
+    distinct, counts = count_values(values)
     if len(distinct) <= size:
         return distinct
     missing = distinct[np.isnan(distinct)]
     finite, weights = distinct[: len(distinct) - len(missing)].astype(np.float64), counts.astype(np.float64)
     book = clusters(finite, weights[: len(finite)], size - len(missing))
     return np.concatenate([book.astype(np.float32), missing])
+
+
+def count_values(values: Floats) -> tuple[Floats, Int64s]:
+    """The distinct values of a column in increasing order, at the end nan, and how often each occurs: (R,) ->
+    (D,), (D,). Needs memory for a block of values and a few times the distinct ones."""
+    distinct, counts = np.zeros(0, np.float32), np.zeros(0, np.int64)
+    waiting: list[tuple[Floats, Int64s]] = []
+    for rows in blocks(len(values)):
+        waiting.append(np.unique(values[rows], return_counts=True))  # one nan, the last
+        if rows.stop == len(values) or sum(len(part) for part, _ in waiting) > max(ROWS, len(distinct)):
+            everything = np.concatenate([distinct, *(part for part, _ in waiting)])
+            weights = np.concatenate([counts, *(part for _, part in waiting)])
+            distinct, which = np.unique(everything, return_inverse=True)
+            counts = np.bincount(which, weights, len(distinct)).astype(np.int64)
+            waiting.clear()
+    return distinct, counts
 
 
 def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:

@@ -1,38 +1,55 @@
-"""Reads Moses' text tables, a phrase table and its lexical reordering table, as a PhraseTable."""
+"""Reads Moses' text tables, a phrase table and its lexical reordering table, as a PhraseTable.
+
+A table may have tens of millions of rows. It is read in blocks; of a row only numbers are kept, in an
+ArrayStorage, which may be on disk. Words and the hash tables of phrases are in memory.
+"""
 
 import logging
-from array import array
-from collections.abc import Callable, Iterable
-from functools import partial
-from itertools import zip_longest
-from typing import NoReturn
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, compress, islice, zip_longest
+from operator import ne
+from typing import Generic, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.compute.compiled import HAVE_NUMBA, njit
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from smt_bridge.decoder.phrases import build_trie, concatenate_texts, new_vocabulary, word_ids
-from smt_bridge.decoder.table import PhraseTable, smallest
+from nmt.io.mapped import MEMORY, ArrayStorage, blocks
+from smt_bridge.decoder.phrases import (
+    Bytes,
+    GrowingTrie,
+    Int32s,
+    Int64s,
+    concatenate_texts,
+    new_vocabulary,
+    word_ids,
+)
+from smt_bridge.decoder.table import Ints, PhraseTable, smallest
 
 log = logging.getLogger(__name__)
 
 FLOOR = -100.0  # used for the logarithm of 0, as in Moses
-BLOCK = 1 << 16  # rows whose scores are kept as text
+BLOCK = 1 << 16  # rows that are text at the same time
 REORDERING_SCORES = 6
 
 # ---- table checks ------------------------------------------------------------------------------------------
 # The checks of `smt-ini check`, applied to a table while it is read. Checking every line, as
-# nmt.formats.phrase_table does, takes longer than reading the table. So `RowCollector.sound` first checks
-# distinct phrases and alignments; only if it finds a problem are lines checked one by one.
+# nmt.formats.phrase_table does, takes longer than reading the table. So the phrases and alignments of a block
+# are checked together; only if that finds a problem are its lines checked one by one.
 
 
-Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 SPACE, LINE_END = b" \n"
+TAB, POINT, PLUS, MINUS, ZERO, NINE, SMALL_E, LARGE_E = b"\t.+-09eE"
 SCORE_BYTES = b"0123456789.eE+- \t"
+IMPOSSIBLE = 1 << 30  # more words than a phrase has
+EXACT_INTEGER = 1 << 53  # up to which all integers are doubles
+POWERS = np.array([10.0**power for power in range(23)])  # those that are exact
+NumberT = TypeVar("NumberT", bound=np.generic)
 
 
 def check_line(line: bytes, location: str) -> PhrasePair:
@@ -50,11 +67,10 @@ def check_line(line: bytes, location: str) -> PhrasePair:
     return pair
 
 
-def check_lines(path: str, columns: int) -> None:
-    """Check a phrase table line by line. DataError for the first mistake, for lines without `columns` scores,
-    and for an empty file."""
-    number = 0
-    for number, line in enumerate(files.read_byte_lines(path), 1):
+def check_lines(lines: Sequence[bytes], columns: int, path: str, first: int = 1) -> None:
+    """Check lines of a phrase table one by one. DataError for the first mistake, and for lines without
+    `columns` scores. `path`, `first`: of the file, and the number of the first line in it."""
+    for number, line in enumerate(lines, first):
         location = f"{path}:{number}"
         count = len(check_line(line, location).scores.split())
         if count != columns:
@@ -62,11 +78,9 @@ def check_lines(path: str, columns: int) -> None:
                 f"{location}: {count} scores, but the ini says num-features={columns}; give the table that "
                 "belongs to the ini"
             )
-    if not number:
-        raise DataError(f"{path}: empty file, expected a phrase table")
 
 
-def sound_phrase_lengths(phrases: Iterable[bytes]) -> Ints | None:
+def sound_phrase_lengths(phrases: Sequence[bytes]) -> Int64s | None:
     """The number of words of each phrase (N,), if all are UTF-8 and free of characters that have a special
     meaning in Moses (factors, non-terminals).
 
@@ -92,60 +106,47 @@ def sound_phrase_lengths(phrases: Iterable[bytes]) -> Ints | None:
     return np.diff(ends, prepend=-1)
 
 
-def sound_alignment_sizes(alignments: Iterable[bytes]) -> Ints | None:
-    """The minimum number of source and of target words that each distinct alignment requires: (A, 2). None if
-    an alignment is not of the form 0-0 1-1."""
+def alignment_sizes(alignments: Sequence[bytes]) -> Int64s:
+    """The minimum number of source and of target words that each alignment requires, IMPOSSIBLE if it is not
+    of the form 0-0 1-1: (A, 2)"""
     needed = []
     for alignment in alignments:
-        if not phrase_table.ALIGNMENT.fullmatch(alignment):
-            return None
         numbers = alignment.replace(b"-", b" ").split()
-        needed.append(
-            (1 + max(map(int, numbers[::2])), 1 + max(map(int, numbers[1::2]))) if numbers else (0, 0)
-        )
+        if not phrase_table.ALIGNMENT.fullmatch(alignment):
+            needed.append((IMPOSSIBLE, IMPOSSIBLE))
+        elif numbers:
+            needed.append((1 + max(map(int, numbers[::2])), 1 + max(map(int, numbers[1::2]))))
+        else:
+            needed.append((0, 0))
     return np.array(needed, np.int64).reshape(-1, 2)
+
+
+def single_blanks(phrase: bytes) -> bytes:
+    """Replace tabs and repeated blanks between the words of a phrase by single blanks."""
+    return b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" ")))
 
 
 # ---- scores ------------------------------------------------------------------------------------------------
 
 
-class ScoreReader:
-    """Reads the score fields of a table as natural logarithms. At most BLOCK rows are kept as text."""
-
-    def __init__(self, columns: int, refuse: Callable[[], NoReturn]) -> None:
-        """`columns`: number of scores of a row; `refuse`: raises the error for fields that cannot be read."""
-        self.columns, self.refuse = columns, refuse
-        self.texts: list[bytes] = []
-        self.blocks: list[Floats] = []
-        self.sound = True  # whether the fields consist of SCORE_BYTES
-
-    def add(self, text: bytes) -> None:
-        """Add the score field of the next row. Calls `refuse` for a field that cannot be read, possibly only
-        in a later call."""
-        self.texts.append(text)
-        if len(self.texts) == BLOCK:
-            self.flush()
-
-    def flush(self) -> None:
-        """Parse the fields that are still text. Calls `refuse` for one that cannot be read."""
-        if b"".join(self.texts).translate(None, SCORE_BYTES):  # such as `inf`
-            self.sound = False
-            self.texts = [text.strip(b" \t\r") for text in self.texts]
-        try:
-            self.blocks.append(natural_logs(numbers(self.texts, self.columns)))
-        except ValueError:
-            self.refuse()
-        self.texts = []
-
-    def values(self) -> Floats:
-        """The natural logarithms of all scores, FLOOR at least: (R, columns). Calls `refuse` for a field that
-        cannot be read, and if there are no rows."""
-        if self.texts or not self.blocks:
-            self.flush()
-        return np.concatenate(self.blocks)
+def log_scores(texts: Sequence[bytes], columns: int) -> tuple[Floats, bool]:
+    """Parse the score fields of N rows as natural logarithms, FLOOR at least: (N, columns); also returns
+    whether no field has more than digits, signs and blanks. ValueError for fields that cannot be read."""
+    values, sound = np.empty((len(texts), columns)), True
+    odd = np.ones(len(texts), bool)
+    if HAVE_NUMBA:
+        parse_decimals(np.frombuffer(b"\n".join([*texts, b""]), np.uint8), values, odd)
+    if odd.any():
+        others = list(compress(texts, odd.tolist()))
+        sound = not b"".join(others).translate(None, SCORE_BYTES)
+        if not sound:  # such as `inf`
+            others = [text.strip(b" \t\r") for text in others]
+        values[odd] = numbers(others, columns)
+    with np.errstate(divide="ignore"):
+        return np.maximum(np.log(values), FLOOR).astype(np.float32), sound
 
 
-def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
+def numbers(texts: Sequence[bytes], columns: int) -> NDArray[np.float64]:
     """Parse the N score fields `texts` to probabilities: (N, columns). ValueError for the wrong number of
     scores, and for values that are negative or too large for single precision."""
     if not any(text.strip() for text in texts):  # numpy would warn
@@ -156,21 +157,65 @@ def numbers(texts: list[bytes], columns: int) -> NDArray[np.float64]:
     return values
 
 
-def natural_logs(values: NDArray[np.float64]) -> Floats:
-    """Natural logarithms of probabilities, FLOOR at least."""
-    with np.errstate(divide="ignore"):
-        return np.maximum(np.log(values), FLOOR).astype(np.float32)
+@njit
+def parse_decimals(text: Bytes, values: NDArray[np.float64], odd: NDArray[np.bool_]) -> None:
+    """Parse the decimal numbers of N lines: sets `values` (N, columns), and `odd` (N,) where a line has
+    anything else. The numbers are those that are nearest to the decimals: an integer of at most 53 bits
+    times or divided by an exact power of 10 is rounded once (Clinger 1990); others are odd too.
+
+    `text`: the lines, each with its line end."""
+    at, columns = 0, values.shape[1]
+    for row in range(len(values)):
+        column, plain = 0, True
+        while text[at] != LINE_END:
+            if text[at] == SPACE or text[at] == TAB:
+                at += 1
+                continue
+            mantissa, exponent, digits, fraction = 0, 0, 0, 0
+            while ZERO <= text[at] <= NINE or (text[at] == POINT and not fraction):
+                if text[at] == POINT:
+                    fraction = 1
+                else:
+                    digits += 1
+                    exponent -= fraction
+                    if mantissa <= EXACT_INTEGER:
+                        mantissa = 10 * mantissa + int(text[at]) - ZERO
+                at += 1
+            if digits and (text[at] == SMALL_E or text[at] == LARGE_E):
+                at += 1
+                negative = text[at] == MINUS
+                if negative or text[at] == PLUS:
+                    at += 1
+                power, digits = 0, 0
+                while ZERO <= text[at] <= NINE:
+                    digits += 1
+                    power = min(10 * power + int(text[at]) - ZERO, 1000)
+                    at += 1
+                exponent += -power if negative else power
+            if (
+                not digits
+                or mantissa > EXACT_INTEGER
+                or abs(exponent) >= len(POWERS)
+                or column == columns
+                or not (text[at] == SPACE or text[at] == TAB or text[at] == LINE_END)
+            ):
+                plain = False
+                while text[at] != LINE_END:
+                    at += 1
+                break
+            if exponent < 0:
+                values[row, column] = mantissa / POWERS[-exponent]
+            else:
+                values[row, column] = mantissa * POWERS[exponent]
+            column += 1
+        odd[row] = not plain or column < columns
+        at += 1
 
 
-def refuse_table(path: str, columns: int) -> NoReturn:
-    """Raise the DataError, with the line, for a phrase table with scores that cannot be read."""
-    check_lines(path, columns)
-    raise DataError(f"{path}: cannot be read as a phrase table")
-
-
-def refuse_reordering(path: str) -> NoReturn:
-    """Raise the DataError, with the line, for a reordering table with scores that cannot be read."""
-    for number, line in enumerate(files.read_byte_lines(path), 1):
+def refuse_reordering(lines: Sequence[bytes], path: str, first: int) -> NoReturn:
+    """Raise the DataError, with the line, for lines of a reordering table with scores that cannot be
+    read. `path`, `first`: as in `check_lines`."""
+    for number, line in enumerate(lines, first):
         parts = line.split(b"|||", 3)
         try:
             numbers(parts[2:3], REORDERING_SCORES)
@@ -179,139 +224,294 @@ def refuse_reordering(path: str) -> NoReturn:
                 f"{path}:{number}: expected source ||| target ||| 6 probabilities "
                 f"(msd-bidirectional-fe), found {line[:60]!r}"
             ) from None
-    raise DataError(f"{path}: empty file, expected a reordering table")
+    raise DataError(f"{path}: cannot be read as a reordering table")
+
+
+# ---- lines -------------------------------------------------------------------------------------------------
+
+
+def read_line_blocks(path: str) -> Iterator[list[bytes]]:
+    """Yield the lines of a file, BLOCK at a time."""
+    lines = chain.from_iterable(map(files.block_lines, files.read_blocks(path)))
+    while block := list(islice(lines, BLOCK)):
+        yield block
+
+
+def split_evenly(lines: Sequence[bytes]) -> list[list[bytes]] | None:
+    """Split N lines at ||| into their fields: C lists, one for each column, of N fields. None if not all
+    lines have the same number of fields. In half the time that splitting line by line takes."""
+    columns = lines[0].count(b"|||") + 1
+    fields = b"|||\n|||".join(lines).split(b"|||")
+    width = columns + 1  # a line end is a field of its own
+    if len(fields) != width * len(lines) - 1 or fields[columns::width].count(b"\n") != len(lines) - 1:
+        return None
+    return [fields[column::width] for column in range(columns)]
+
+
+def split_table(lines: Sequence[bytes], path: str, first: int) -> list[list[bytes]]:
+    """Split lines of a phrase table to sources, targets, scores and alignments. DataError for a line that
+    does not have the fields of a phrase table; `path`, `first`: as in `check_lines`."""
+    columns = split_evenly(lines)
+    if columns and ends_as_usual(*map(set, columns[5:]), count=len(columns)):
+        return [*columns, [b""] * len(lines)][:4]
+    rows = [line.split(b"|||") for line in lines]
+    for number, (line, fields) in enumerate(zip(lines, rows, strict=True), first):
+        if not ends_as_usual(*({field} for field in fields[5:]), count=len(fields)):
+            check_line(line, f"{path}:{number}")
+    return [[fields[column] if column < len(fields) else b"" for fields in rows] for column in range(4)]
+
+
+def ends_as_usual(*fields: set[bytes], count: int) -> bool:
+    """Whether lines of `count` fields have enough of them, and none of those that few tables have. `fields`:
+    the different contents of the sixth field and those after it; usually lines end in ||| |||."""
+    return 3 <= count <= 7 and all(field <= {text} for field, text in zip(fields, (b" ", b""), strict=False))
+
+
+def split_reordering(lines: Sequence[bytes]) -> list[list[bytes]] | None:
+    """Split lines of a reordering table to sources, targets and scores; None if one lacks them."""
+    columns = split_evenly(lines)
+    if not columns:
+        rows = [line.split(b"|||", 3) for line in lines]
+        columns = [list(column) for column in zip(*rows, strict=False)]  # as many as all have
+    return columns[:3] if len(columns) > 2 else None
 
 
 # ---- rows --------------------------------------------------------------------------------------------------
 
 
+class GrowingArray(Generic[NumberT]):
+    """The rows of an array, added block by block. They are in parts, each of which is a quarter of what is
+    before it, or a block, so there are few of them."""
+
+    def __init__(self, storage: ArrayStorage, kind: type[NumberT]) -> None:
+        self.storage, self.kind = storage, kind
+        self.parts: list[NDArray[NumberT]] = []
+        self.size = self.space = 0  # rows, and those that the parts have space for
+
+    def add(self, rows: NDArray[NumberT]) -> None:
+        """Add rows (N, width). OSError if the disk is full."""
+        while len(rows):
+            if self.size == self.space:
+                shape = max(len(rows), self.size // 4), rows.shape[1]
+                self.parts.append(self.storage.empty(shape, self.kind))
+                self.space += shape[0]
+            free = self.space - self.size
+            last, here = self.parts[-1], rows[:free]
+            last[len(last) - free :][: len(here)] = here
+            self.size += len(here)
+            rows = rows[free:]
+
+    def blocks(self) -> Iterator[NDArray[NumberT]]:
+        """Yield all rows, in blocks."""
+        last = len(self.parts) and len(self.parts[-1]) - self.space + self.size
+        for number, part in enumerate(self.parts, 1):
+            for rows in blocks(last if number == len(self.parts) else len(part)):
+                yield part[rows]
+
+
 class RowCollector:
-    """Collects the rows of a phrase table while the file is read. Distinct phrases and alignments are stored
-    once, and each row has their numbers."""
+    """Collects the rows of a phrase table while it is read. Words and distinct alignments are stored once,
+    phrases are nodes of tries, and each row has numbers of them."""
 
-    def __init__(self, path: str, columns: int) -> None:
-        self.path, self.columns = path, columns
-        self.sources: dict[bytes, int] = {}
-        self.targets: dict[bytes, int] = {}
-        self.alignments: dict[bytes, int] = {}
-        self.source_of = array("i")
-        self.target_of = array("i")
-        self.alignment_of = array("i")
-        self.scores = ScoreReader(columns, partial(refuse_table, path, columns))
+    def __init__(self, path: str, columns: int, storage: ArrayStorage = MEMORY) -> None:
+        self.path, self.columns, self.storage = path, columns, storage
+        self.vocabulary = new_vocabulary()
+        self.sources, self.targets = GrowingTrie(storage), GrowingTrie(storage)
+        self.alignments = new_vocabulary()
+        self.alignment_sizes = np.zeros((0, 2), np.int64)  # see alignment_sizes()
+        self.numbers = GrowingArray(storage, np.int32)  # source and target node, alignment
+        self.scores = GrowingArray(storage, np.float32)  # all scores of a row, those of reordering last
 
-    def add(self, line: bytes) -> None:
-        """Add the next line of the table. DataError for one that does not have the fields of a phrase table,
-        and for scores that cannot be read, possibly only in a later call."""
-        parts = line.split(b"|||")
-        count = len(parts)
-        if count < 3 or (
-            count > 5 and (count > 7 or parts[5] != b" " or (count == 7 and parts[6]))
-        ):  # does not end in ||| |||, as lines usually do
-            check_line(line, f"{self.path}:{len(self.source_of) + 1}")
-        self.source_of.append(self.sources.setdefault(parts[0].strip(b" \t"), len(self.sources)))
-        self.target_of.append(self.targets.setdefault(parts[1].strip(b" \t"), len(self.targets)))
-        self.scores.add(parts[2])
-        self.alignment_of.append(
-            self.alignments.setdefault(parts[3] if count > 3 else b"", len(self.alignments))
-        )
+    @property
+    def next_line(self) -> int:
+        """The line number of the next row."""
+        return self.numbers.size + 1
 
-    def check(self) -> None:
-        """DataError for the first line with anything that Moses refuses or misreads. Also replaces tabs and
-        repeated blanks between two words by a single blank."""
-        if not self.sound():
-            check_lines(self.path, self.columns)
-            self.sources, self.source_of = single_blanks(self.sources, self.source_of)
-            self.targets, self.target_of = single_blanks(self.targets, self.target_of)
+    def split(self, lines: Sequence[bytes]) -> list[list[bytes]]:
+        """Split the next lines of the table, as `split_table` does."""
+        return split_table(lines, self.path, self.next_line)
 
-    def sound(self) -> bool:
-        """Whether it is certain that no line contains anything that Moses refuses or misreads."""
-        sources, targets = sound_phrase_lengths(self.sources), sound_phrase_lengths(self.targets)
-        needed = sound_alignment_sizes(self.alignments)
-        if sources is None or targets is None or needed is None or not self.scores.sound:
+    def add(self, lines: Sequence[bytes], fields: Sequence[list[bytes]], reordering: Floats) -> None:
+        """Add the next N lines of the table. `fields`: of these lines, by `split`; `reordering`: their
+        reordering scores, natural logarithms, (N, 6), or (N, 0) without a reordering table. DataError for the
+        first line with anything that Moses refuses or misreads."""
+        try:
+            scores, sound = log_scores(fields[2], self.columns)
+        except ValueError:
+            check_lines(lines, self.columns, self.path, self.next_line)
+            raise DataError(f"{self.path}: cannot be read as a phrase table") from None
+        sources, targets = ([field.strip(b" \t") for field in column] for column in fields[:2])
+        is_new = [True, *map(ne, sources[1:], sources)]  # tables are sorted by source
+        sources, source_of = list(compress(sources, is_new)), np.cumsum(is_new) - 1
+        alignment_of = np.fromiter(map(self.alignments.__getitem__, fields[3]), np.int32, len(lines))
+        if not (sound and self.fits(alignment_of, sources, source_of, targets)):
+            check_lines(lines, self.columns, self.path, self.next_line)
+            sources, targets = list(map(single_blanks, sources)), list(map(single_blanks, targets))
+        source_nodes = self.sources.add(*word_ids(sources, self.vocabulary))[source_of]
+        target_nodes = self.targets.add(*word_ids(targets, self.vocabulary))
+        self.numbers.add(np.stack([source_nodes, target_nodes, alignment_of], 1))
+        self.scores.add(np.hstack([scores, reordering]))
+
+    def fits(
+        self, alignment_of: Int32s, sources: Sequence[bytes], source_of: Int64s, targets: Sequence[bytes]
+    ) -> bool:
+        """Whether it is certain that phrases contain nothing that Moses refuses or misreads, and that
+        alignments are within them. `alignment_of`, `source_of`: of each row, `targets`: of each row."""
+        known = len(self.alignment_sizes)
+        added = list(islice(reversed(self.alignments), len(self.alignments) - known))[::-1]
+        self.alignment_sizes = np.concatenate([self.alignment_sizes, alignment_sizes(added)])
+        source_lengths, target_lengths = sound_phrase_lengths(sources), sound_phrase_lengths(targets)
+        if source_lengths is None or target_lengths is None:
             return False
-        wanted = needed[as_int32(self.alignment_of)]
+        needed = self.alignment_sizes[alignment_of]
         return bool(
-            (wanted[:, 0] <= sources[as_int32(self.source_of)]).all()
-            and (wanted[:, 1] <= targets[as_int32(self.target_of)]).all()
+            (needed[:, 0] <= source_lengths[source_of]).all() and (needed[:, 1] <= target_lengths).all()
         )
 
+    def table(self) -> PhraseTable:
+        """Build the table, grouped by source phrase; within a group rows stay in the order of the file. Rows
+        cannot be added after that. DataError for an empty file, OSError if the disk is full."""
+        if not self.numbers.size:
+            raise DataError(f"{self.path}: empty file, expected a phrase table")
+        make, rows = self.storage.empty, self.numbers.size
+        words = sorted(self.vocabulary)
+        rank = np.zeros(len(words), np.int32)
+        rank[[self.vocabulary[word] for word in words]] = np.arange(len(words), dtype=np.int32)
+        self.targets.slots = np.zeros(0, np.int32)  # sorting the sources needs memory too
+        sources, source_number = self.sources.sort(rank)
+        targets, target_number = self.targets.sort(rank)
+        alignments = new_vocabulary()
+        alignment_number = smallest(
+            np.array([alignments[text.strip(b" \t\r")] for text in self.alignments], np.int64),
+            np.uint8, np.uint16, np.int32,
+        )  # fmt: skip
+        starts, ends = self.starts(source_number), self.starts(source_number)
+        width = self.scores.parts[0].shape[1]
+        target, alignment = make(rows, np.int32), make(rows, alignment_number.dtype.type)
+        scores, reordering = (
+            make((rows, count), np.float32) for count in (self.columns, width - self.columns)
+        )
+        for numbers, values in zip(self.numbers.blocks(), self.scores.blocks(), strict=True):
+            to = place_rows(numbers, source_number, ends)
+            target[to] = target_number[numbers[:, 1]]
+            alignment[to] = alignment_number[numbers[:, 2]]
+            scores[to], reordering[to] = values[:, : self.columns], values[:, self.columns :]
+        word_text, word_cut = concatenate_texts(words)
+        alignment_text, alignment_cut = concatenate_texts(list(alignments))
+        return PhraseTable(
+            source_count=sum(
+                int(np.count_nonzero(starts[1:][nodes] > starts[nodes])) for nodes in blocks(len(starts) - 1)
+            ),
+            word_text=word_text,
+            word_cut=smallest(word_cut, np.int32, np.int64),
+            source_word=smallest(sources.word, np.uint16, np.int32, storage=self.storage),
+            source_children=sources.children(self.storage),
+            source_levels=sources.levels,
+            starts=starts,
+            target_word=smallest(targets.word, np.uint16, np.int32, storage=self.storage),
+            target_parent=targets.parent,
+            target_levels=targets.levels,
+            target=target,
+            scores=scores,
+            reordering=reordering,
+            alignment=alignment,
+            alignment_text=alignment_text,
+            alignment_cut=smallest(alignment_cut, np.int32, np.int64),
+            score_values=np.zeros((self.columns, 0), np.float32),
+            reordering_values=np.zeros((width - self.columns, 0), np.float32),
+        )
 
-def single_blanks(phrases: dict[bytes, int], rows: "array[int]") -> tuple[dict[bytes, int], "array[int]"]:
-    """Replace tabs and repeated blanks in phrases, some of which may become equal. Returns the phrases with
-    their new numbers, and the new number of each row's phrase. `phrases`: with their old numbers, in order
-    from 0; `rows`: old number of each row's phrase."""
-    changed: dict[bytes, int] = {}
-    for_old = [
-        changed.setdefault(b" ".join(filter(None, phrase.replace(b"\t", b" ").split(b" "))), len(changed))
-        for phrase in phrases
-    ]
-    return changed, array("i", (for_old[row] for row in rows))
+    def starts(self, source_number: Int32s) -> Ints:
+        """The number of rows before those of each source node, and at the end that of all rows: (N + 2,).
+        `source_number` (N + 1,): the new number of each node."""
+        is_small = self.numbers.size <= np.iinfo(np.int32).max
+        starts: Ints = self.storage.empty(len(source_number) + 1, np.int32 if is_small else np.int64)
+        starts[:] = 0
+        for numbers in self.numbers.blocks():
+            count_rows(numbers, source_number, starts)
+        return np.cumsum(starts, dtype=starts.dtype, out=starts)
 
 
-def as_int32(numbers: "array[int]") -> NDArray[np.int32]:
-    """View the numbers as a numpy array, which shares their memory."""
-    return np.frombuffer(numbers, np.int32)
+@njit
+def count_rows(numbers: Int32s, source_number: Int32s, starts: Ints) -> None:
+    """Count the rows of each source node n at starts[n + 1]. `numbers` (N, 3): of rows, as RowCollector has
+    them; `source_number`: the new number of each node."""
+    for row in range(len(numbers)):
+        starts[source_number[numbers[row, 0]] + 1] += 1
 
 
-def read_table(path: str, columns: int, reordering: str | None) -> PhraseTable:
+@njit
+def place_rows(numbers: Int32s, source_number: Int32s, ends: Ints) -> Int64s:
+    """Place rows behind those that their source nodes have: returns the new number of each row, (N,).
+    `numbers`, `source_number`: as in `count_rows`; `ends`: where the next row of each node goes."""
+    places = np.empty(len(numbers), np.int64)
+    for row in range(len(numbers)):
+        node = source_number[numbers[row, 0]]
+        places[row] = ends[node]
+        ends[node] += 1
+    return places
+
+
+# ---- tables ------------------------------------------------------------------------------------------------
+
+
+def read_table(
+    path: str,
+    columns: int,
+    reordering: str | None,
+    storage: ArrayStorage = MEMORY,
+    count: Callable[[int], object] = int,
+) -> PhraseTable:
     """Read a phrase table of `columns` scores from text, with its reordering table if `reordering` is not
     None. DataError, with the line, for the wrong number of scores and for anything that Moses would refuse or
-    misread. Logs a warning if the reordering table lacks pairs."""
-    collector = RowCollector(path, columns)
-    reordering_scores = np.zeros((0, 0), np.float32)
+    misread. Logs a warning if the reordering table lacks pairs.
+
+    `storage`: of the arrays, those of the table and others, about 100 bytes for each row; OSError if its disk
+    is full. `count`: called with the number of rows of each block."""
     if reordering:
-        both = read_side_by_side(collector, reordering)
-        collector, reordering_scores = both if both else read_with_lookup(path, columns, reordering)
-    else:
-        for line in files.read_byte_lines(path):
-            collector.add(line)
-    scores = collector.scores.values()
-    collector.check()
-    return build_table(collector, scores, reordering_scores)
+        both = read_side_by_side(path, columns, reordering, storage, count)
+        return (both or read_with_lookup(path, columns, reordering, storage)).table()
+    rows = RowCollector(path, columns, storage)
+    for lines in read_line_blocks(path):
+        rows.add(lines, rows.split(lines), np.zeros((len(lines), 0), np.float32))
+        count(len(lines))
+    return rows.table()
 
 
-def read_side_by_side(collector: RowCollector, reordering: str) -> tuple[RowCollector, Floats] | None:
-    """Read both tables side by side. `collector`: for the rows of the phrase table, empty at first. Returns
-    it and the rows' reordering scores (R, 6); None if the tables do not have the same pairs in the same
-    order. DataError, with the line, for scores that cannot be read."""
-    scores = ScoreReader(REORDERING_SCORES, partial(refuse_reordering, reordering))
-    pairs = zip_longest(files.read_byte_lines(collector.path), files.read_byte_lines(reordering))
-    for line, reordering_line in pairs:
-        if line is not None:
-            collector.add(line)
-        if line is None or reordering_line is None or not same_pair(line, reordering_line):
+def read_side_by_side(
+    path: str, columns: int, reordering: str, storage: ArrayStorage, count: Callable[[int], object]
+) -> RowCollector | None:
+    """Read both tables side by side; parameters and errors as in `read_table`. None if the tables do not have
+    the same pairs in the same order."""
+    rows = RowCollector(path, columns, storage)
+    for both in zip_longest(read_line_blocks(path), read_line_blocks(reordering)):
+        lines, others = (block or [] for block in both)
+        pairs = split_reordering(others) if others else None
+        fields = rows.split(lines) if lines else []
+        if pairs is None or fields[:2] != pairs[:2]:
             return None
-        scores.add(reordering_line.split(b"|||", 3)[2])
-    return collector, scores.values()
+        try:
+            scores, _ = log_scores(pairs[2], REORDERING_SCORES)
+        except ValueError:
+            refuse_reordering(others, reordering, rows.next_line)
+        rows.add(lines, fields, scores)
+        count(len(lines))
+    return rows
 
 
-def same_pair(line: bytes, reordering_line: bytes) -> bool:
-    """Whether lines of both tables have the same source and target, byte by byte."""
-    end = reordering_line.find(b"|||", reordering_line.find(b"|||") + 3)
-    return end > 0 and line.startswith(reordering_line[:end])
-
-
-def read_with_lookup(path: str, columns: int, reordering: str) -> tuple[RowCollector, Floats]:
-    """Read both tables and look up reordering scores by phrases: returns the rows, and their reordering
-    scores (R, 6), nan for pairs that the reordering table lacks; these are counted in a warning. DataError,
-    with the line, for one without the fields of its table or with scores that cannot be read."""
-    keys: dict[tuple[bytes, bytes], int] = {}
-    scores = ScoreReader(REORDERING_SCORES, partial(refuse_reordering, reordering))
-    for number, line in enumerate(files.read_byte_lines(reordering), 1):
-        parts = line.split(b"|||", 3)
-        if len(parts) < 3:
-            raise DataError(
-                f"{reordering}:{number}: {len(parts)} fields, expected source ||| target ||| 6 probabilities"
-            )
-        keys[parts[0].strip(b" \t"), parts[1].strip(b" \t")] = number - 1
-        scores.add(parts[2])
-    values = np.vstack([scores.values(), np.full(REORDERING_SCORES, np.nan, np.float32)])
-    collector, rows = RowCollector(path, columns), array("i")
-    for line in files.read_byte_lines(path):
-        collector.add(line)
-        parts = line.split(b"|||", 2)
-        rows.append(keys.get((parts[0].strip(b" \t"), parts[1].strip(b" \t")), -1))
-    if missing := rows.count(-1):
+def read_with_lookup(path: str, columns: int, reordering: str, storage: ArrayStorage) -> RowCollector:
+    """Read both tables and look up reordering scores by phrases, which are all in memory; they are nan for
+    pairs that the reordering table lacks, and these are counted in a warning. Parameters and errors as in
+    `read_table`; DataError also for a line of the reordering table without three fields."""
+    keys, values = read_reordering(reordering)
+    rows, missing = RowCollector(path, columns, storage), 0
+    for lines in read_line_blocks(path):
+        fields = rows.split(lines)
+        pairs = zip(*([field.strip(b" \t") for field in column] for column in fields[:2]), strict=True)
+        found = np.array([keys.get(pair, -1) for pair in pairs])
+        missing += int((found < 0).sum())
+        rows.add(lines, fields, values[found])
+    if missing:
         log.warning(
             (
                 "%s: no row for %s pairs of %s; they get default-scores= of the ini; without it their "
@@ -321,57 +521,30 @@ def read_with_lookup(path: str, columns: int, reordering: str) -> tuple[RowColle
             f"{missing:,}",
             path,
         )
-    return collector, values[as_int32(rows)]
+    return rows
 
 
-def build_table(collector: RowCollector, scores: Floats, reordering_scores: Floats) -> PhraseTable:
-    """Build the table of R rows, grouped by source phrase; within a group rows stay in the order of the file.
-
-    `scores` (R, columns) and `reordering_scores`, (R, 6) or (0, 0) without a reordering table, are natural
-    logarithms in the order of the file; nan for a pair that the reordering table lacks.
-    """
-    vocabulary = new_vocabulary()
-    source_ids, source_cut = word_ids(collector.sources, vocabulary)
-    target_ids, target_cut = word_ids(collector.targets, vocabulary)
-    words = sorted(vocabulary)
-    rank = np.zeros(len(words), np.int32)
-    rank[[vocabulary[word] for word in words]] = np.arange(len(words))
-    word_text, word_cut = concatenate_texts(words)
-    sources, source_nodes = build_trie(rank[source_ids], source_cut, len(words))
-    targets, target_nodes = build_trie(rank[target_ids], target_cut, len(words))
-    alignments: dict[bytes, int] = {}
-    alignment_of = np.array(
-        [
-            alignments.setdefault(alignment.strip(b" \t\r"), len(alignments))
-            for alignment in collector.alignments
-        ],
-        np.int64,
-    )
-    alignment_text, alignment_cut = concatenate_texts(list(alignments))
-    row_source = source_nodes.astype(np.int32)[as_int32(collector.source_of)]
-    order = np.argsort(row_source, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(row_source, minlength=len(sources.parent)))])
-    return PhraseTable(
-        source_count=len(collector.sources),
-        word_text=word_text,
-        word_cut=smallest(word_cut, np.int32, np.int64),
-        source_word=smallest(sources.word, np.uint16, np.int32),
-        source_children=sources.children(),
-        source_levels=sources.levels,
-        starts=smallest(starts, np.int32, np.int64),
-        target_word=smallest(targets.word, np.uint16, np.int32),
-        target_parent=targets.parent,
-        target_levels=targets.levels,
-        target=target_nodes.astype(np.int32)[as_int32(collector.target_of)[order]],
-        scores=scores[order],
-        reordering=reordering_scores[order]
-        if reordering_scores.size
-        else np.zeros((len(order), 0), np.float32),
-        alignment=smallest(alignment_of, np.uint8, np.uint16, np.int32)[
-            as_int32(collector.alignment_of)[order]
-        ],
-        alignment_text=alignment_text,
-        alignment_cut=smallest(alignment_cut, np.int32, np.int64),
-        score_values=np.zeros((scores.shape[1], 0), np.float32),
-        reordering_values=np.zeros((reordering_scores.shape[1], 0), np.float32),
-    )
+def read_reordering(path: str) -> tuple[dict[tuple[bytes, bytes], int], Floats]:
+    """Read a reordering table of R rows: returns the row of each pair, and the scores of all rows, natural
+    logarithms, with a last row of nan: (R + 1, 6). DataError, with the line, for one that cannot be read."""
+    keys: dict[tuple[bytes, bytes], int] = {}
+    values, first = list[Floats](), 1
+    for lines in read_line_blocks(path):
+        fields = split_reordering(lines)
+        if fields is None:
+            for number, line in enumerate(lines, first):
+                if (count := line.count(b"|||") + 1) < 3:
+                    raise DataError(
+                        f"{path}:{number}: {count} fields, expected source ||| target ||| 6 probabilities"
+                    )
+            raise DataError(f"{path}: cannot be read as a reordering table")
+        pairs = zip(*([field.strip(b" \t") for field in column] for column in fields[:2]), strict=True)
+        keys.update((pair, number - 1) for number, pair in enumerate(pairs, first))
+        try:
+            values.append(log_scores(fields[2], REORDERING_SCORES)[0])
+        except ValueError:
+            refuse_reordering(lines, path, first)
+        first += len(lines)
+    if not values:
+        raise DataError(f"{path}: empty file, expected a reordering table")
+    return keys, np.vstack([*values, np.full((1, REORDERING_SCORES), np.nan, np.float32)])

@@ -1,5 +1,6 @@
 """smt-compile: the same translations from a folder that is mapped, and one line for a folder that is not."""
 
+import errno
 import os
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import UserError
-from nmt.io import manifest
+from nmt.io import manifest, mapped
 from smt_bridge.cli import compile as command
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
@@ -53,6 +54,26 @@ def test_a_table_alone(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no reordering table"):
         decoder(model)
     edit(model, (f"path={tmp_path}/alone\n", f"path={tmp_path}/both\n"))
+
+
+def test_a_large_table_is_built_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same bytes, in files that have no name; without space for them nothing is left."""
+    model = write_model(tmp_path / "model", 1)
+    for name, large in (("memory", mapped.LARGE), ("disk", 0)):
+        monkeypatch.setattr(mapped, "LARGE", large)
+        assert command.main([str(model), "-o", str(tmp_path / name), "--quantize", "8"]) == 0
+    one, other = (tmp_path / name / command.TABLE for name in ("memory", "disk"))
+    assert sorted(path.name for path in other.iterdir()) == sorted(path.name for path in one.iterdir())
+    for path in one.glob("*.npy"):
+        assert path.read_bytes() == (other / path.name).read_bytes()
+
+    def full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(mapped, "allocate", full)
+    with pytest.raises(UserError, match=f"^{tmp_path}/full: cannot write: No space left"):
+        command.command([str(model), "-o", str(tmp_path / "full")])
+    assert not (tmp_path / "full").exists()
 
 
 def test_verified_once(tmp_path: Path) -> None:

@@ -14,10 +14,23 @@ from smt_bridge.decoder.arrays import Floats
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import SentenceScorer, StatefulFeature
+from smt_bridge.decoder.phrases import GrowingTrie, Int32s, Int64s, PhraseTrie
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.ini import FeatureLine
 from tests.conftest import Command
+
+# ---- phrases -----------------------------------------------------------------------------------------------
+
+
+def build_trie(ids: Int32s, cut: Int64s, words: int) -> tuple[PhraseTrie, Int32s]:
+    """A trie of P phrases, and the node of each: (P,). The word ids of phrase i are ids[cut[i] : cut[i +
+    1]]."""
+    growing = GrowingTrie()
+    found = growing.add(ids, cut)
+    trie, number = growing.sort(np.arange(words, dtype=np.int32))
+    return trie, number[found]
+
 
 # ---- models ------------------------------------------------------------------------------------------------
 

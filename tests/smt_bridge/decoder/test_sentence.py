@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.phrases import build_trie
 from smt_bridge.decoder.sentence import (
     ExtraOption,
     GatheredOptions,
@@ -19,7 +18,7 @@ from smt_bridge.decoder.sentence import (
     target_words,
 )
 from smt_bridge.decoder.xml_input import MarkedLine
-from tests.smt_bridge.decoder.models import UNLIMITED, decoder, sentence, write_model
+from tests.smt_bridge.decoder.models import UNLIMITED, build_trie, decoder, sentence, write_model
 
 
 def test_future_cost_is_admissible(tmp_path: Path) -> None:

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from nmt.errors import DataError
+from nmt.io import files
 from smt_bridge.decoder import system
 from smt_bridge.decoder.phrases import (
-    CHUNK,
     PhraseTrie,
     WordPool,
-    build_trie,
     concatenate_texts,
     find_spans,
     is_trie,
@@ -25,7 +24,7 @@ from smt_bridge.decoder.phrases import (
 from smt_bridge.decoder.table import clusters, code_book, nearest, quantize, quantize_scores
 from smt_bridge.decoder.text_tables import check_lines, read_table
 from tests.nmt.formats.test_phrase_table import BAD
-from tests.smt_bridge.decoder.models import decoder, sentence, write_model
+from tests.smt_bridge.decoder.models import build_trie, decoder, sentence, write_model
 
 # ---- test table checks -------------------------------------------------------------------------------------
 # The decoder's reader refuses what `smt-ini check` refuses, with the same line, and sparse features
@@ -86,7 +85,7 @@ def test_what_the_check_refuses_is_refused(tmp_path: Path) -> None:
         path = str(tmp_path / "table")
         expected = found = ""
         try:
-            check_lines(path, 2)
+            check_lines(files.block_lines(bytes(changed)), 2, path)
         except DataError as error:
             expected = str(error)
         try:
@@ -347,12 +346,12 @@ def test_words_are_found_by_their_bytes() -> None:
 
 
 def test_word_ids_are_those_of_lists() -> None:
-    """Over several chunks too."""
     rng = random.Random(5)
-    phrases = [" ".join(rng.choices(WORDS, k=rng.randint(1, 3))).encode() for _ in range(CHUNK + 9)]
+    phrases = [" ".join(rng.choices(WORDS, k=rng.randint(1, 3))).encode() for _ in range(99)]
     vocabulary = new_vocabulary()
     ids, cut = word_ids(phrases, vocabulary)
     names = list(vocabulary)
-    for number in (0, 1, CHUNK - 1, CHUNK, CHUNK + 8):
-        assert b" ".join(names[word] for word in ids[cut[number] : cut[number + 1]]) == phrases[number]
+    for number, phrase in enumerate(phrases):
+        assert b" ".join(names[word] for word in ids[cut[number] : cut[number + 1]]) == phrase
     assert len(cut) == len(phrases) + 1 and sorted(names) == sorted(word.encode() for word in WORDS)
+    assert [array.tolist() for array in word_ids([], vocabulary)] == [[], [0]]
