@@ -15,9 +15,11 @@ from types import ModuleType
 import pytest
 
 from nmt.cli import serve
+from nmt.io import files
 from nmt.text.pipeline import SideConfig
 from smt_bridge.hybrid.folder import HybridConfig, write_system
 from tests.conftest import Command, write_corpus
+from tests.nmt.formats.test_parallel_text import trados_tmx, wmt_sgml, xliff_12
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "tests" / "models"
@@ -156,6 +158,18 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
             shutil.copy(tmp_path / f"train.{side}", place)
         for name in ("test", "news", "ref", "moses", "text", "domain", "dev.tok", "test.tok"):
             shutil.copy(tmp_path / f"dev.{side}", tmp_path / f"{name}.{side}")
+    pairs = [
+        (source, target) for source, target in files.parallel(tmp_path / "train.en", tmp_path / "train.fr")
+    ]
+    trados_tmx(tmp_path, pairs)[0].rename(tmp_path / "memory.tmx")
+    xliff_12(tmp_path, pairs)[0].rename(tmp_path / "project.xlf")
+    for path, name in zip(
+        wmt_sgml(tmp_path, pairs[:50]), ("news-src.en.sgm", "news-ref.fr.sgm"), strict=True
+    ):
+        path.rename(tmp_path / name)
+    files.write_text(
+        tmp_path / "crawl.tsv", (f"a.org\tb.org\t{source}\t{target}\t0.5" for source, target in pairs)
+    )
     (tmp_path / "raw.ja").write_text("私はSony製のテレビを買った。\n", encoding="utf-8")
     shutil.copy(tmp_path / "train.en", tmp_path / "text")
     for name, run in (("train", "first"), ("mine", "mine")):

@@ -32,6 +32,7 @@ LAYERS = [
     "nmt.cli",
     "nmt.serve",
     "nmt.analysis",
+    "nmt.cli.parallel_text",
     "nmt.cli.options",
     "nmt.cli.arguments nmt.cli.messages",
     "nmt.training",

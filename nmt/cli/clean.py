@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli import options, parallel_text
+from nmt.cli.arguments import OutputPath, add_setting, parse_settings
 from nmt.io import files
 from nmt.io.progress import Progress
 from nmt.text.clean import CleanConfig, CleanReport, clean
@@ -34,10 +34,13 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-clean", args)
     config = parse_settings(CleanConfig, args)
     config.check()
-    inputs, outputs = (args.source, args.target), (args.output_source, args.output_target)
-    pairs = files.check_parallel(*inputs)
-    with options.progress(args, "pairs", pairs) as progress:
-        report = clean_files(inputs, outputs, config, progress)
+    parallel_text.check_options(args)
+    outputs = (args.output_source, args.output_target)
+    with parallel_text.read_documents(args):
+        inputs = (args.source, args.target)
+        pairs = files.check_parallel(*inputs)
+        with options.progress(args, "pairs", pairs) as progress:
+            report = clean_files(inputs, outputs, config, progress)
     if args.report:
         files.write_text(args.report, report.lines())
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
@@ -45,15 +48,8 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def add_options(parser: options.Parser) -> None:
-    for side, letter in (("source", "s"), ("target", "t")):
-        parser.add_argument(
-            f"--{side}",
-            f"-{letter}",
-            type=InputPath,
-            required=True,
-            metavar="FILE",
-            help=f"{side} text; plain or gzip",
-        )
+    parallel_text.add_options(parser)
+    for side in parallel_text.SIDES:
         parser.add_argument(
             f"--output-{side}",
             type=OutputPath,

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, real
+from nmt.cli import options, parallel_text
+from nmt.cli.arguments import OutputPath, real
+from nmt.cli.parallel_text import SIDES
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from nmt.training.cost import Cost
 
 FASTER = 3  # times as many lines a second as the run itself: docs/performance.md
-SIDES = ("source", "target")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,30 +35,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> options.Parser:
     parser = options.Parser(
         "nmt-init",
-        "Inspect the two files of a parallel text, report what nmt-train should know, and write "
+        "Inspect a parallel text, report what nmt-train should know, and write "
         "DIR/config.yaml, a commented configuration for it. Without a development set, some pairs are held "
         "out as one.",
     )
     parser.add_argument(
         "folder", type=OutputPath, metavar="DIR", help="folder to create; it must not exist yet"
     )
-    for side, letter in zip(SIDES, "st", strict=True):
-        parser.add_argument(
-            f"--{side}",
-            f"-{letter}",
-            type=InputPath,
-            required=True,
-            metavar="FILE",
-            help=f"{side} text; plain or gzip",
-        )
-    for side in SIDES:
-        parser.add_argument(
-            f"--dev-{side}",
-            type=InputPath,
-            default=None,
-            metavar="FILE",
-            help=f"{side} text of a development set",
-        )
+    parallel_text.add_options(parser, dev=True)
     for side in SIDES:
         parser.add_argument(
             f"--{side}-language",
@@ -98,16 +82,22 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-init", args)
     check_options(args)
-    train = inspect_text(args, args.source, args.target, "training text")
-    dev = inspect_text(args, args.dev_source, args.dev_target, "development set") if args.dev_source else None
+    with parallel_text.read_documents(args):
+        init(args)
+
+
+def init(args: argparse.Namespace) -> None:
+    """Inspect the texts, report on them, and write the new folder."""
+    train = inspect_text(args, "", "training text")
+    dev = inspect_text(args, "dev_", "development set") if args.dev_source else None
     report = list(inspection.survey_sections(train, dev))
     for section in report:
         for line in section.lines():
             print(line)
     if mistakes := inspection.count_mistakes(report):
         raise DataError(
-            f"{args.source}, {args.target}: {mistakes} of the findings above would stop the training; "
-            "correct the files first. Nothing was written"
+            f"{train.source.path}, {train.target.path}: {mistakes} of the findings above would stop the "
+            "training; correct the files first. Nothing was written"
         )
     from nmt.runs.text import data_settings, parse_yaml
 
@@ -133,10 +123,9 @@ def check_options(args: argparse.Namespace) -> None:
     """Check options and files before the texts are read. ConfigError or DataError for wrong ones."""
     if os.path.lexists(args.folder) and not (os.path.isdir(args.folder) and not os.listdir(args.folder)):
         raise ConfigError(f"{args.folder}: exists and is not overwritten; name a new folder")
-    if bool(args.dev_source) != bool(args.dev_target):
-        raise ConfigError("--dev-source, --dev-target: give both or neither")
-    texts = [args.source, args.target, *filter(None, [args.dev_source, args.dev_target])]
-    for path in texts:
+    parallel_text.check_options(args)
+    texts = [args.source, args.target, args.dev_source, args.dev_target, *args.parallel, *args.dev_parallel]
+    for path in filter(None, texts):
         files.existing([path])
         if not os.path.isfile(path):
             raise DataError(f"{files.name_of(path)}: expected a file; it is read more than once")
@@ -149,11 +138,13 @@ def check_options(args: argparse.Namespace) -> None:
             scripts.check_language_code(language, f"--{side}-language")
 
 
-def inspect_text(args: argparse.Namespace, source: str, target: str, title: str) -> PairReport:
-    """Read both files and report on their pairs, with a progress bar. `title`: of the bar. DataError for a
-    file that cannot be read."""
+def inspect_text(args: argparse.Namespace, prefix: str, title: str) -> PairReport:
+    """Read both files of a text and report on their pairs, with a progress bar. `prefix`: of its options,
+    empty or `dev_`; `title`: of the bar. DataError for a file that cannot be read."""
+    source, target = (getattr(args, f"{prefix}{side}") for side in SIDES)
+    names = parallel_text.names(args, prefix, (source, target))
     with options.progress(args, "pairs", lambda: files.number_of_lines(source), title=title) as progress:
-        return inspect_pairs(source, target, progress.add)
+        return inspect_pairs(source, target, progress.add, names)
 
 
 # ---- writing -----------------------------------------------------------------------------------------------
@@ -189,10 +180,15 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> Par
         for side, path, report in zip(SIDES, texts, train.sides, strict=True)
     )
     named = (languages[0], languages[1])
-    if args.dev_source:
-        return ParallelTexts(texts, (args.dev_source, args.dev_target), named)
-    rows = choose_held_out(train)
     endings = named if all(named) and named[0] != named[1] else SIDES
+    if args.dev_source:
+        dev = (args.dev_source, args.dev_target)
+        if args.parallel:
+            texts = keep_texts(args, texts, part, [f"train.{ending}" for ending in endings])
+        if args.dev_parallel:
+            dev = keep_texts(args, dev, part, [f"dev.{ending}" for ending in endings])
+        return ParallelTexts(texts, dev, named)
+    rows = choose_held_out(train)
     packed = [".gz" if path.endswith(".gz") else "" for path in texts]
     train_names, dev_names = (
         [f"{name}.{ending}{gz}" for ending, gz in zip(endings, packed, strict=True)]
@@ -205,6 +201,16 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> Par
         for names in (train_names, dev_names)
     )
     return ParallelTexts(train_paths, dev_paths, named)
+
+
+def keep_texts(
+    args: argparse.Namespace, texts: tuple[str, str], part: Path, names: Sequence[str]
+) -> tuple[str, str]:
+    """Move the line files of a document into the new folder `part`; returns their paths after it is
+    renamed."""
+    for text, name in zip(texts, names, strict=True):
+        shutil.move(text, part / name)
+    return os.path.join(args.folder, names[0]), os.path.join(args.folder, names[1])
 
 
 def propose_config(args: argparse.Namespace, train: PairReport, texts: ParallelTexts) -> Proposal:

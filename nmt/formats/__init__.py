@@ -1,1 +1,2 @@
-"""Moses' file formats: n-best lists, phrase tables, word alignments; and word vectors."""
+"""Moses' file formats: n-best lists, phrase tables, word alignments; word vectors; parallel text of
+translators and shared tasks."""

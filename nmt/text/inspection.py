@@ -263,12 +263,16 @@ class PairReport:
 
 
 def inspect_pairs(
-    source: str, target: str, advance: Callable[[int], None] = lambda count: None
+    source: str,
+    target: str,
+    advance: Callable[[int], None] = lambda count: None,
+    names: tuple[str, str] | None = None,
 ) -> PairReport:
     """Read both files once and inspect them. `advance` is called with the number of lines read from each file
-    since its last call. DataError for a file that cannot be read; bad bytes and unequal lengths only go into
-    the report."""
-    report = PairReport(SideReport(files.name_of(source)), SideReport(files.name_of(target)))
+    since its last call; `names`: of the files in the report, by default their paths. DataError for a file
+    that cannot be read; bad bytes and unequal lengths only go into the report."""
+    source_name, target_name = names or (source, target)
+    report = PairReport(SideReport(files.name_of(source_name)), SideReport(files.name_of(target_name)))
     config = CleanConfig()
     rows = zip_longest(inspected_lines(source, report.source), inspected_lines(target, report.target))
     for number, (source_line, target_line) in enumerate(rows, 1):

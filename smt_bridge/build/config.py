@@ -1,7 +1,7 @@
 """Settings of a build, and its folders."""
 
 import shlex
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +38,11 @@ class BuildConfig:
         False,
         help="keep to the plan even if the build falls behind; otherwise later steps are shortened",
     )
+    # What the texts were read from, if not from line files.
+    parallel: list[str] = field(default_factory=list)
+    dev_parallel: list[str] = field(default_factory=list)
+    languages: list[str] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
 
     def texts(self) -> list[str]:
         """Paths of all input files."""
@@ -47,10 +52,20 @@ class BuildConfig:
     def command(self) -> str:
         """The command line with these options, without those that have their default."""
         words = ["smt-build"]
+        replaced = [
+            f"{prefix}{side}"
+            for prefix in ("", "dev_")
+            for side in ("source", "target")
+            if getattr(self, f"{prefix}parallel")
+        ]
         for item in fields(self):
             value = getattr(self, item.name)
+            if item.name in replaced:
+                continue
             if value is True:
                 words.append(f"--{item.name.replace('_', '-')}")
+            elif isinstance(value, list):
+                words += [f"--{item.name.replace('_', '-')}", *map(str, value)] if value else []
             elif item.default is MISSING or value != item.default:
                 shown = f"{value}s" if item.name == "budget" else str(value)
                 words += [f"--{item.name.replace('_', '-')}", shown]

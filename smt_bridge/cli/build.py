@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli import options
+from nmt.cli import options, parallel_text
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files
@@ -32,13 +32,7 @@ def parser() -> options.Parser:
         "search, in one folder for smt-decode. An interrupted build resumes when it is started again.",
     )
 
-    def add(name: str, what: str, *flags: str) -> None:
-        parser.add_argument(name, *flags, type=InputPath, required=True, metavar="FILE", help=what)
-
-    add("--source", "raw text, one sentence a line", "-s")
-    add("--target", "its translation, line by line", "-t")
-    add("--dev-source", "development set: raw text that is not part of --source")
-    add("--dev-target", "its translation, line by line")
+    parallel_text.add_options(parser, dev=True)
     parser.add_argument(
         "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder of the system"
     )
@@ -75,6 +69,13 @@ def parse_seconds(text: str) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-build", args, times=True)
+    parallel_text.check_options(args, dev_required=True)
+    with parallel_text.read_documents(args):
+        build(args)
+
+
+def build(args: argparse.Namespace) -> None:
+    """Print the plan for the texts, and build the system unless this is a dry run."""
     from smt_bridge.build import corpus, evaluation, pipeline, plan
 
     config = parse_settings(BuildConfig, args)
@@ -104,12 +105,13 @@ def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:
     from smt_bridge.build import corpus
 
     reports: list[PairReport] = []
-    for title, *texts in (
-        ("training text", config.source, config.target),
-        ("development set", config.dev_source, config.dev_target),
+    for prefix, title, source_text, target_text in (
+        ("", "training text", config.source, config.target),
+        ("dev_", "development set", config.dev_source, config.dev_target),
     ):
-        with options.line_progress(args, texts[0], unit="pairs", title=title) as progress:
-            reports.append(inspect_pairs(texts[0], texts[1], progress.add))
+        names = parallel_text.names(args, prefix, (source_text, target_text))
+        with options.line_progress(args, source_text, unit="pairs", title=title) as progress:
+            reports.append(inspect_pairs(source_text, target_text, progress.add, names))
     source, target = (side.language for side in corpus.sides(config))
     train, dev = reports
     for section in survey_sections(train, dev, (source, target), raw=True):

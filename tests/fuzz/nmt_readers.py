@@ -8,7 +8,7 @@ import torch
 
 from nmt.analysis import curves, statistics, systems
 from nmt.data import binarized
-from nmt.formats import nbest, phrase_table
+from nmt.formats import nbest, parallel_text, phrase_table
 from nmt.io import files, manifest
 from nmt.ngram import count_models
 from nmt.papers.multiscale.dictionary import Dictionary
@@ -52,6 +52,21 @@ def write_model(folder: Path) -> None:
     for word in ("lower", "newest", "wide"):
         sentences.add([word] * 9)
     Unigram.learn(sentences, LearnSettings(0, 0, True, "nfkc")).save(folder / "file")
+
+
+def write_tmx(folder: Path) -> None:
+    files.write_text(
+        folder / "file.tmx",
+        [
+            '<?xml version="1.0"?><!DOCTYPE tmx SYSTEM "tmx14.dtd">',
+            '<tmx version="1.4"><body><tu><tuv xml:lang="en"><seg>the <hi>cat</hi><ph x="1"/></seg></tuv>',
+            '<tuv xml:lang="fr"><seg>le chat</seg></tuv></tu></body></tmx>',
+        ],
+    )
+
+
+def read_pairs(path: Path) -> None:
+    drained(parallel_text.choose_reader(str(path))([str(path)], parallel_text.Wanted(("en", "fr"))))
 
 
 def read_codes(path: Path) -> None:
@@ -136,6 +151,7 @@ READERS: dict[str, Reader] = {
         "file",
         lambda path: drained(files.read_lines(path)),
     ),
+    "translation memory": Reader(write_tmx, "file.tmx", read_pairs),
     "vocabulary": Reader(text(*VOCAB), "file", Vocab.load),
     "codes": Reader(text("#version: 0.2", "l o", "lo w</w>", "e r</w>"), "file", read_codes),
     "sentencepiece": Reader(write_model, "file", read_codes),

@@ -22,8 +22,14 @@ from tests import fork_server
 # Each command line as words: `<name` is a file or folder that is read, `>name` one that is written.
 LINES = {
     "vocab": ["--input <text --output >out"],
-    "clean": ["--source <a --target <b --output-source >x --output-target >y --report >report"],
-    "init": [">folder --source <a --target <b --dev-source <c --dev-target <d"],
+    "clean": [
+        "--source <a --target <b --output-source >x --output-target >y --report >report",
+        "--parallel <a <b --output-source >x --output-target >y --report >report",
+    ],
+    "init": [
+        ">folder --source <a --target <b --dev-source <c --dev-target <d",
+        ">folder --parallel <a <b --dev-parallel <c <d",
+    ],
     "tokenize": ["--input <text --output >out --language en"],
     "truecase": [
         "train --input <text --output >out",

@@ -54,6 +54,15 @@ def test_the_command_that_asks_for_it_has_what_was_given() -> None:
     assert parse_settings(BuildConfig, args) == config
 
 
+def test_the_command_names_the_documents_that_the_texts_were_read_from() -> None:
+    config = BuildConfig("tmp/x.en", "tmp/x.fr", "b.en", "b.fr", "system", parallel=["x y.tmx", "z.tsv"])
+    config.languages, config.columns = ["en", "fr-CA"], [2, 3]
+    assert config.command() == (
+        "smt-build --dev-source b.en --dev-target b.fr --output system --parallel 'x y.tmx' z.tsv "
+        "--languages en fr-CA --columns 2 3"
+    )
+
+
 def test_all_that_decoding_does_not_need_is_in_one_folder() -> None:
     made = Build(BuildConfig("a", "b", "c", "d", "system"), small_plan())
     assert made.work.parent == made.folder == Path("system")

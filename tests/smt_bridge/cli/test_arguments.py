@@ -46,7 +46,8 @@ LINES = {
         (
             "--source <a --target <b --dev-source <c --dev-target <d --monolingual <more --glossary <terms "
             "--plan <plan --output >out"
-        )
+        ),
+        "--parallel <a <b --dev-parallel <c <d --output >out",
     ],
     "train": [">model --source <a --target <b --alignment <links --lm-text <text"],
     "decode": ["<ini --input <a --weights <w --output >out --n-best-list >list"],

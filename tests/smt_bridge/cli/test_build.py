@@ -10,6 +10,7 @@ from nmt.io import files
 from smt_bridge.build.plan import REFERENCE_FLOPS
 from smt_bridge.cli.build import main, parse_seconds, parser
 from tests.conftest import refusal
+from tests.nmt.formats.test_parallel_text import Writer, every_format, tsv
 from tests.smt_bridge.build.builds import config, write_plan
 
 
@@ -92,6 +93,37 @@ def test_the_survey_of_the_texts_stands_above_the_plan(
     assert main([*given, *(word.format(dir=tmp_path) for word in change), "--dry-run", "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert finding in shown.partition("this machine: ")[0]
+
+
+@every_format
+def test_documents_instead_of_line_files(
+    writer: Writer, given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same plan; the survey names the documents."""
+    plan = ["--plan", write_plan(tmp_path / "plan.json"), "--dry-run", "--quiet"]
+    assert main([*given, *plan]) == 0
+    expected = capsys.readouterr().out
+    words, options = ["--languages", "en", "fr"], {"--parallel": "train", "--dev-parallel": "dev"}
+    for option, name in options.items():
+        texts = files.parallel(tmp_path / f"{name}.en", tmp_path / f"{name}.fr")
+        (tmp_path / name).mkdir()
+        paths = writer(tmp_path / name, [(source, target) for source, target in texts])
+        words += [option, *map(str, paths)]
+        for language in ("en", "fr"):
+            expected = expected.replace(f"{tmp_path}/{name}.{language}", f"{paths[0].name}.{language}")
+    assert main([word for word in given if "--output" in word] + words + plan) == 0
+    assert capsys.readouterr().out == expected and not (tmp_path / "system").exists()
+
+
+def test_a_build_of_documents_needs_both_texts(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (path,) = tsv(tmp_path, [("a", "b")])
+    words = [f"--output={tmp_path}/system", "--languages", "en", "fr", "--parallel", str(path)]
+    assert "--dev-source, --dev-target: missing; give two line files, or --dev-parallel" in refusal(
+        main, capsys, *words
+    )
+    assert "--source, --target, --parallel: give either" in refusal(main, capsys, *given, *words)
 
 
 def test_a_build_that_goes_on_is_not_surveyed_again(
