@@ -30,7 +30,7 @@ def parser() -> options.Parser:
         "language models where they are; from a table it is what path= of PhraseDictionaryMemory and "
         "LexicalReordering name. Moses itself reads only the text tables.",
         "Tables of more than 100 MB, as they are stored, are built on disk: files without a name in the new "
-        "folder take about 120 bytes for each phrase pair until it is complete.",
+        "folder take about 200 bytes for each phrase pair until it is complete.",
     )
     parser.add_argument(
         "model",

@@ -466,7 +466,7 @@ def read_table(
     None. DataError, with the line, for the wrong number of scores and for anything that Moses would refuse or
     misread. Logs a warning if the reordering table lacks pairs.
 
-    `storage`: of the arrays, those of the table and others, about 100 bytes for each row; OSError if its disk
+    `storage`: of the arrays, those of the table and others, about 200 bytes for each row; OSError if its disk
     is full. `count`: called with the number of rows of each block."""
     if reordering:
         both = read_side_by_side(path, columns, reordering, storage, count)
