@@ -181,7 +181,7 @@ class BleuStatistics:
         return BleuScore(score.score, self.signature)
 
     def ratio(self, mask: NDArray[np.bool_] | None = None) -> float:
-        """Ratio of hypothesis words to reference words, as BLEU counts them; 0 without references."""
+        """Ratio of hypothesis words to reference words, as BLEU counts them; 0 if those have none."""
         hypothesis, reference = self.sums(mask)[8:]
         return hypothesis / reference if reference else 0.0
 
@@ -212,7 +212,8 @@ def corpus_bleu(
 
 
 class References:
-    """The reference translation of a text that is translated repeatedly; its lines are split only once."""
+    """The single reference translation of a text that is translated repeatedly; its lines are split only
+    once."""
 
     def __init__(self, lines: Sequence[str], tokenize: str = DEFAULT_TOKENIZER) -> None:
         """ConfigError for a tokenizer that cannot be used."""

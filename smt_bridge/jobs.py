@@ -53,8 +53,8 @@ class ScoringJob:
         self.end = 0  # size of all complete records in bytes; set by iterating over `finished`
 
     def finished(self) -> Iterator[Scores]:
-        """Yield the scores of the finished chunks in order: (rows, features) each. Bytes after the last
-        complete record are ignored, and the next `add` cuts them off."""
+        """Yield the scores of the finished chunks in order: (rows, features) each, read-only. Bytes after the
+        last complete record are ignored, and the next `add` cuts them off."""
         self.end = 0
         if not self.path.exists():
             return
@@ -137,7 +137,8 @@ def resume_chunks(
     """Yield each chunk with its scores: first those that a resumed job has finished, then newly computed
     ones, which the job records. `compute`: yields chunks with their scores, in order; `job`: None to record
     nothing; `count_rows`: number of rows of a chunk; called once for each finished one. DataError if a
-    finished chunk has another number of rows than the input; UserError if the job cannot be written."""
+    finished chunk has another number of rows than the input; UserError if the job cannot be written.
+    A lost chunk counts as finished, with scores of nan: call `recompute_lost` first."""
     stream = iter(chunks)
     if job:
         for scores in job.finished():

@@ -332,8 +332,10 @@ class NeighborsAnalysis:
 
 def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
     """Load the run of a language model, or of a translator, of which --side is used; sets up torch as
-    `load_run` does. Returns the vocabulary, the ids of `words` (UNK for unknown ones), and the model. Errors
-    as from `load_run`."""
+    `load_run` does. Returns the vocabulary, the ids of `words`, and the model. Unknown words have the id UNK,
+    or ids beyond the vocabulary if the model reads words by their spelling. ConfigError for a device that is
+    missing or that the model cannot use, CheckpointError for a directory that is not such a run, or is
+    damaged."""
     from nmt.lm.base import LMConfig
     from nmt.runs import checkpoint
 

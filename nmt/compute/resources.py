@@ -9,8 +9,8 @@ import sys
 # ---- threads -----------------------------------------------------------------------------------------------
 # Limits on the number of threads and processes.
 
-# Threads or processes that always start, if slowly, so that a run of a larger machine can be resumed as it
-# is.
+# So many threads or processes start on any machine, if slowly; a run from a larger machine can thus be
+# resumed with the same number.
 THREADS_PER_PROCESSOR, ALWAYS_STARTED = 4, 16
 # Torch was imported before this package, and no setting says how its threads wait: they spin.
 SPINNING = "torch" in sys.modules and not {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"} & os.environ.keys()

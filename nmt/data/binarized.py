@@ -225,7 +225,8 @@ def store(
 
 
 def read_stamp(directory: Path) -> dict[str, object]:
-    """Read the stamp of a finished corpus; {} without one. DataError when it is damaged."""
+    """Read the stamp of a finished corpus, with the keys that `store` writes; {} if there is none. DataError
+    if it is damaged."""
     path = directory / STAMP
     if not path.exists():
         return {}

@@ -360,6 +360,7 @@ class Output:
     a full disk; BrokenPipeError if the reader of a pipe has gone."""
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
+        """`name`: of the output, for messages."""
         self.stream = stream
         self.name = name
 

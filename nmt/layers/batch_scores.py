@@ -184,7 +184,7 @@ def scores_in_blocks(
     normalized: bool = False,
 ) -> Floats:
     """Compute natural log p of words after `count` rows of features, `block_rows` of them at a time: (G,).
-    `index` (G,): the row of each word; `normalized`: log Z is taken as 0."""
+    `index` (G,), in any order: the row of each word; `normalized`: log Z is taken as 0."""
     order = np.argsort(index, kind="stable")
     index, words = index[order], words[order]
     result = np.empty(len(words))

@@ -244,8 +244,8 @@ class GRU(Cell):
         return apply(_GRUFunction, x, start, gates, self.recurrent, sizes)
 
     def unroll_by_steps(self, x: Tensor, sizes: list[int], start: Tensor, context: Tensor | None) -> Tensor:
-        """Compute the same as `unroll`, given projected inputs `x` (N, 3H), with any placement of the reset
-        gate, by plain autograd: slower, for comparison with the published supplement."""
+        """Compute the same as `unroll`, given projected inputs `x` (N, 3H), by plain autograd: slower, but
+        with any placement of the reset gate. `unroll` uses it for all but `before`."""
         states, h, end = [], start, 0
         for rows in sizes:
             part = None if context is None else context[end : end + rows]

@@ -1,11 +1,13 @@
 """Keys and values of the words that hypotheses have read: what incremental decoding keeps.
 
-Two caches with the same interface. `KeyValueCache` suits any hypotheses, also those of a trie, whose states
-are all kept. `SentenceCache` is faster where the hypotheses of a sentence share most of their words and go
-on together, as in a beam.
+There are two caches. `KeyValueCache` suits any hypotheses, also those of a trie, whose states are all kept.
+`SentenceCache` is faster where the hypotheses of a sentence share most of their words and go on together, as
+in a beam; its `join` and `step` need to know how the hypotheses are spread over sentences.
 
-R hypotheses of S sentences, at most W of each; L source words; T or C columns; D width of keys and of values,
-h heads of d = D / h columns each.
+R hypotheses of S sentences, at most W of each; L source words; D size of a key or value, h heads of size
+d = D / h. A column holds the keys and values of one word: a `KeyValueCache` has T columns, with a row for
+each hypothesis that took the step; a `SentenceCache` has C columns for each sentence, which its hypotheses
+share.
 """
 
 from collections.abc import Sequence
@@ -28,6 +30,7 @@ class HeadGrid:
         (S, W), device = grid.shape, like.device
         index = torch.arange(S * W, device=device) if grid.index is None else grid.index
         self.heads, self.shape = heads, (parts, S * heads, W)
+        # Vectors of size d are numbered row by row: R rows of parts * h vectors, S * h rows of W in the grid.
         row = index.new_zeros(S * W).index_copy_(0, index, torch.arange(len(index), device=device))
         head = torch.arange(heads, device=device)
         part = heads * torch.arange(parts, device=device)[:, None, None, None]

@@ -245,8 +245,9 @@ def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfi
 def smoothed_model(
     vocabulary: list[str], counts: list[NgramCounts], config: SmoothingConfig, kind: str
 ) -> NgramModel:
-    """Estimate a back-off model from the counts of all lengths. `vocabulary`: words by their ids; `kind`: a
-    name in ESTIMATORS. DataError for too few counts for Good-Turing's discounts."""
+    """Estimate a back-off model from the counts of all lengths. `vocabulary`: words by their ids; `config`:
+    `prune` and `interpolate_unigrams` are ignored; `kind`: a name in ESTIMATORS. DataError for too few counts
+    for Good-Turing's discounts."""
     estimate = ESTIMATORS[kind](counts, config)
     estimate.log10[0][BOS_ID] = 0.0  # <s>, as lmplz writes it
     levels = [

@@ -85,8 +85,9 @@ def follow(
 
 @njit_forced_inline
 def score(lm: Trie, text: Ints, first: Ints, scores: Floats) -> None:
-    """Natural log p of each word given the previous ones of its sentence, into `scores` (N,), with the
-    numbers of NgramModel.flat_scores: back-offs are added in log10, from the shortest context on."""
+    """Write natural log p of each word of `text` (N,), given the previous ones of its sentence, to `scores`
+    (N,). `first` (N,): the index at which the sentence of each word begins. Sums are those of
+    NgramModel.flat_scores: back-offs are added in log10, from the shortest context on."""
     weights, state = np.zeros(len(lm.layout)), np.int64(0)
     for i in range(len(text)):
         log10, _, count, state = follow(lm, np.int64(0) if first[i] == i else state, text[i], weights)

@@ -1,4 +1,5 @@
-"""Beam search (van Merriënboer 2018, section 6.4.2) over many sentences at once, each independent of others.
+"""Beam search (van Merriënboer 2018, section 6.4.2) over many sentences at once, each independent of the
+others.
 
 Each step keeps the s best continuations of a sentence; one that ends is set aside and reduces s by one. The
 search of a sentence stops at s = 0 or at its maximum length, by default 3 words for each source word. UNK is
@@ -429,7 +430,7 @@ class ContinuousSearch(Generic[State]):
         return finished
 
     def cancel(self, sentence: int) -> None:
-        """Drop a sentence from the search and release its beam."""
+        """Drop the sentence in this slot from the search, and free the slot."""
         if sentence in self.added:
             self.added.remove(sentence)
         elif self.rows is not None:

@@ -60,8 +60,8 @@ def sample_batch(
         at_limit = step >= limits[draws]
         uniform = torch.tensor(
             [
-                0.5 if ended else numbers[index // count][step, index % count]
-                for index, ended in zip(draws.tolist(), at_limit.tolist(), strict=True)
+                0.5 if ended else numbers[draw_id // count][step, draw_id % count]
+                for draw_id, ended in zip(draws.tolist(), at_limit.tolist(), strict=True)
             ]
         )
         chosen = draw(log_probs, uniform.to(device), config.temperature, config.allow_unknown)
@@ -69,8 +69,8 @@ def sample_batch(
         totals = totals + log_probs.gather(1, chosen[:, None])[:, 0]
         ends = chosen == EOS
         for row in ends.nonzero()[:, 0].tolist():
-            index, total = int(draws[row]), float(totals[row])
-            drawn[index // count][index % count] = FinishedHypothesis(
+            draw_id, total = int(draws[row]), float(totals[row])
+            drawn[draw_id // count][draw_id % count] = FinishedHypothesis(
                 words=history.read(int(nodes[row]))[0],
                 log_prob=total,
                 score=total,

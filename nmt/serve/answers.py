@@ -126,7 +126,7 @@ class EngineAccess:
 
     async def answer(self, request: Request, work: Coroutine[object, object, Answer]) -> Answer:
         """Await `work`. HTTPException: 504 after the time limit, 429 for a full queue, 503 while the server
-        stops, 499 if the client has left."""
+        stops, 499 if the client has left. Other errors of `work` pass through."""
         try:
             async with asyncio.timeout(self.config.timeout):
                 return await cancel_on_disconnect(work, lambda: request.is_disconnected())

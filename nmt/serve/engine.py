@@ -1,4 +1,4 @@
-"""The interface of an engine of the server, and the abilities that an engine may have.
+"""The interface of an engine of the server, and the capabilities that an engine may have.
 
 An engine translates each line independently of the others. A kind of engine is a class with `reads` and
 `load`, registered in `ENGINES` of nmt/serve/served.py or as an entry point of the group `nmt.engines`.
@@ -22,7 +22,7 @@ from nmt.text.vocab import UNK
 # ---- engines -----------------------------------------------------------------------------------------------
 
 
-# Optional abilities; an engine that lacks one ignores this part of a request, and answers the rest.
+# Optional capabilities; an engine that lacks one ignores this part of a request, and answers the rest.
 N_BEST = "n_best"  # several hypotheses
 BEAM_SIZE = "beam_size"  # the beam size of a request
 TOKENIZED = "tokenized"  # words between blanks, in and out
@@ -32,7 +32,7 @@ SEGMENTS = "segments"  # phrases
 FEATURES = "features"  # the features whose weighted sum is the total score
 PARSE = "parse"  # the soft parse of a gated recursive convolution
 
-# Abilities that a request depends on: it is refused for an engine without them.
+# Capabilities that a request depends on: it is refused for an engine without them.
 SCORE = "score"  # log p of given translations
 TERMS = "terms"  # terms and the translations that they must have
 AVOID = "avoid"  # phrases that a translation may not contain
@@ -104,8 +104,8 @@ class SoftParse:
 class TranslatedLine:
     """The translation of a line.
 
-    An engine cuts a line that is too long into `parts`; it then has a single hypothesis, without alignment,
-    attention and parse.
+    A line that is too long is translated in several `parts`. Its translation then has a single hypothesis,
+    without alignment, attention and parse.
     """
 
     words: list[str]  # of the source
@@ -132,7 +132,7 @@ class FeatureInfo:
 
 @dataclass(frozen=True)
 class EngineInfo:
-    """Description and abilities of an engine."""
+    """Description and capabilities of an engine."""
 
     kind: str
     description: str
@@ -187,7 +187,7 @@ class Engine:
         raise NotImplementedError
 
     def fit(self, line: str) -> float:
-        """Rate how well a line fits the source language, from 0 to 1: its share of known words."""
+        """Rate how well a line fits the source language, from 0 to 1, such as its share of known words."""
         raise NotImplementedError
 
     def prepare(self, options: TranslateOptions) -> object:

@@ -53,7 +53,7 @@ class Token:
         return hmac.compare_digest(self.digest, hash_secret(secret))
 
     def allows(self, authorization: str) -> bool:
-        """Whether a header `Authorization` has the secret, as `Bearer TOKEN` or as password of `Basic`."""
+        """Whether a header `Authorization` has the secret, as `Bearer TOKEN` or the password of `Basic`."""
         kind, _, value = authorization.partition(" ")
         if kind.lower() == "basic":
             try:

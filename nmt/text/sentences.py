@@ -168,7 +168,8 @@ def sentence_separator(language: str) -> str:
 
 
 def boundaries(line: str, language: str) -> list[Span]:
-    """The gaps between the sentences of a line, in order."""
+    """The gaps between the sentences of a line, in order. `language`: its code; empty: the rules of
+    all."""
     candidates = [(match.span("gap"), ends_sentence(match, language)) for match in BOUNDARY.finditer(line)]
     if not line.isascii():
         candidates += [

@@ -155,7 +155,8 @@ class Team:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Context in which the first process works and sends heartbeats, while the others wait for it."""
+        """Context in which the first process works and sends heartbeats. The others run its block too,
+        without waiting; they wait for the first process in their next `broadcast` or `agree`."""
         if self.size == 1 or not self.first:
             yield
             return

@@ -154,8 +154,9 @@ def propose(
 
 
 def learns_bpe(side: SideReport, language: str) -> bool:
-    """Whether to learn BPE for a side: not if it is segmented into subwords already, or if SentencePiece
-    splits it, that is, if its language is unknown (empty) or written without spaces."""
+    """Whether a side needs BPE: not if it is segmented into subwords already, nor if its language is unknown
+    (empty) or written without spaces, since SentencePiece splits such text; but tokenized text of an unknown
+    language is not split, or by BPE if the other side needs it."""
     return not side.counts["subwords"] and bool(language) and not is_spaceless(language)
 
 

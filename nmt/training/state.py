@@ -290,14 +290,15 @@ def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgr
 
 
 def restore(job: TrainingJob, state: TrainingState) -> None:
-    """Restore progress, optimizer, weights and random numbers from a saved state; the first process then
-    cleans up the run, see `tidy`. CheckpointError if the state does not fit."""
+    """Restore progress, sizes of the logs, optimizer, carried state, weights and random numbers of a job from
+    a saved state; the first process then cleans up the run, see `tidy`. CheckpointError if the state does not
+    fit the model and its settings, UserError if the run cannot be written."""
     job.progress, job.log_sizes = saved_position(job.directory, state)
     try:
         job.optimizer.load_state_dict(state["optimizer"])
         job.carried = move(state["carried"], job.model.device)
         random, random_cuda = state["random"], state["random_cuda"]
-        torch.set_rng_state(random)
+        torch.set_rng_state(random)  # for its errors; set again below, after the weights are loaded
     except (TypeError, ValueError, KeyError, RuntimeError) as error:
         raise CheckpointError(
             f"{job.directory / STATE}: does not fit this configuration ({error})"

@@ -404,8 +404,9 @@ def verb_phrase(chance: Chance, subject: Ids, many: Bools, pronoun: Bools) -> tu
 
 
 def clauses(rng: np.random.Generator, first: Bools, last: Bools) -> tuple[Ids, Ids]:
-    """The words of clauses on both sides, NONE between them: (clauses, columns) each. `first`, `last`:
-    whether a clause is the first or the last of its sentence (clauses,)."""
+    """Draw clauses at random: their words on both sides, with NONE in columns that a clause does not use,
+    (clauses, columns) each. `first`, `last` (clauses,): whether a clause is the first or the last of its
+    sentence."""
     chance = Chance(rng, len(first))
     front = keep(prepositional_phrase(chance, np.full(chance.size, 3)), has_front := chance.happens(0.2))
     subject, noun, many = subject_phrase(chance)

@@ -275,9 +275,10 @@ def difference(longer: Plan, shorter_plan: Plan) -> str:
 def shorten_late(
     plan: Plan, step: str, spent: float, budget: float, pace: float, workers: int
 ) -> tuple[Plan, str]:
-    """Shorten the plan before a step if the build is late. Returns the plan, with the decision recorded, and
-    an explanation, which is empty if the build is on time or nothing is left to shorten. `spent`: seconds so
-    far; `budget`: seconds of the whole build; `pace`: actual seconds per planned second."""
+    """Before a step begins, shorten the plan if the build is late. Returns the plan, with the decision
+    recorded, and an explanation, which is empty if the build is on time or nothing is left to shorten.
+    `spent`: seconds so far; `budget`: seconds of the whole build; `pace`: actual seconds per planned second;
+    `workers`: networks trained at a time."""
     new, why = plan, ""
     if is_late(plan, step, budget - spent, pace, workers):
         shorter_plan = shorten(plan, step, budget - spent, pace, workers)

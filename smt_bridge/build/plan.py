@@ -309,7 +309,8 @@ def seconds_with_workers(plan: Plan, workers: int) -> dict[str, float]:
 
 
 def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
-    """Yield a description of the plan, line by line, for the terminal. `budget`: seconds."""
+    """Yield a description of the plan, line by line, for the terminal. `workers`: networks trained at a
+    time; `budget`: seconds."""
     sizes, tuning, seconds = plan.sizes, plan.tuning, seconds_with_workers(plan, workers)
     yield (
         f"{sizes.pairs:,} pairs, {sizes.source_words:,} and {sizes.target_words:,} words; development set "

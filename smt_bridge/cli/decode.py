@@ -62,7 +62,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-decode", args)
     if args.resume and decoding.uses_threads(args):
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
-    sentences = files.count_lines(args.input)
+    line_count = files.count_lines(args.input)
     hybrid = load_hybrid(args)
     if hybrid:
         args = parse_with_defaults(hybrid, argv)
@@ -74,7 +74,7 @@ def command(argv: Sequence[str] | None) -> None:
         check_split(args)
     decoder = open_decoder(args, hybrid)
     check_markup(decoder, args, hybrid)
-    translate(decoder, args, sentences)
+    translate(decoder, args, line_count)
 
 
 def parser() -> options.Parser:
@@ -189,8 +189,8 @@ def check_markup(decoder: "Decoder", args: argparse.Namespace, hybrid: Hybrid | 
             decoder.parse_line(sentence, f"{args.input}:{number}")
 
 
-def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> None:
-    """Translate the input, which has `sentences` lines (0: unknown), and write all outputs. Makes
+def translate(decoder: "Decoder", args: argparse.Namespace, line_count: int) -> None:
+    """Translate the input, which has `line_count` lines (0: unknown), and write all outputs. Makes
     `args.cache` absolute."""
     args.cache = args.cache and os.path.abspath(args.cache)  # for other processes
     work = PhraseTranslator(args, decoder, load_hybrid(args))
@@ -201,7 +201,7 @@ def translate(decoder: "Decoder", args: argparse.Namespace, sentences: int) -> N
         job.lock(),
         translate_input(work, args, job if not threads else None) as chunks,
         job.open_outputs(paths, flush=args.input == "-") as write,
-        options.progress(args, "sentences", sentences) as progress,
+        options.progress(args, "sentences", line_count) as progress,
     ):
         for done in chunks:
             write(done)
@@ -331,11 +331,11 @@ def translate_input(
     """Yield the translated chunks of the input in order: single lines translated by threads, or with `job`
     blocks of lines."""
     name = files.name_of(args.input)
-    lines, texts, numbered = tee(split_lines(args, work.hybrid, files.read_lines(args.input)), 3)
-    sentences = (sentence for line in texts for sentence in line.sentences)
-    numbers = (number for number, line in enumerate(numbered, 1) for _ in line.sentences)
+    lines, *copies = tee(split_lines(args, work.hybrid, files.read_lines(args.input)), 3)
+    texts = (sentence for line in copies[0] for sentence in line.sentences)
+    numbers = (number for number, line in enumerate(copies[1], 1) for _ in line.sentences)
     if job is None:
-        with closing(work.decoder.translate_all(sentences, args.workers, name, numbers)) as results:
+        with closing(work.decoder.translate_all(texts, args.workers, name, numbers)) as results:
             yield (
                 FinishedChunk(1, work.outputs(number, line, results), earlier=False)
                 for number, line in enumerate(lines)
@@ -343,7 +343,7 @@ def translate_input(
         return
     ini = decoding.absolute_ini(work.decoder.system.ini, bool(work.hybrid))
     with job.run(partial(load_translator, ini=ini), work) as compute:
-        yield compute(cut_chunks(lines, work.decoder.parse_lines(sentences, name, numbers)))
+        yield compute(cut_chunks(lines, work.decoder.parse_lines(texts, name, numbers)))
 
 
 def cut_chunks(lines: Iterator[SplitLine], marked: "Iterator[MarkedLine]") -> Iterator[TextChunk[LineBlock]]:

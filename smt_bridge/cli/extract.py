@@ -71,8 +71,8 @@ def parser() -> options.Parser:
         default=None,
         help="write word translation probabilities to STEM.e2f and STEM.f2e",
     )
-    parser.derived = lambda config: (
-        [("--lexical", f"{config.lexical}.{way}") for way in ("e2f", "f2e")] if config.lexical else []
+    parser.derived = lambda args: (
+        [("--lexical", f"{args.lexical}.{way}") for way in ("e2f", "f2e")] if args.lexical else []
     )
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")

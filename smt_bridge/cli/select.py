@@ -79,8 +79,8 @@ def score_lines(args: argparse.Namespace, job: TextJob) -> "Iterator[tuple[Seque
     if not job.in_parts:
         config = parse_settings(SelectionConfig, args)
         sides = [
-            selection.learn(inside, general, config)
-            for inside, general in zip(args.in_domain, args.general, strict=True)
+            selection.learn(in_domain, general, config)
+            for in_domain, general in zip(args.in_domain, args.general, strict=True)
         ]
         with options.line_progress(args, args.general[0]) as progress:
             values = selection.scores(sides, args.general, progress.add)
@@ -106,9 +106,9 @@ def write_samples(args: argparse.Namespace, job: TextJob) -> list[str]:
             f"--output {args.output[0]}: --workers and --cluster need a folder beside the output; name a file"
         )
     config, paths = parse_settings(SelectionConfig, args), list[str]()
-    for number, (inside, general) in enumerate(zip(args.in_domain, args.general, strict=True)):
+    for number, (in_domain, general) in enumerate(zip(args.in_domain, args.general, strict=True)):
         paths.append(os.path.abspath(job.folder / f"general-{number}"))
-        files.write_text(paths[-1], selection.general_sample(inside, general, config))
+        files.write_text(paths[-1], selection.general_sample(in_domain, general, config))
     return paths
 
 
@@ -122,8 +122,8 @@ def train_scorer(
 
     config = parse_settings(SelectionConfig, args)
     sides = [
-        selection.estimate(inside, files.read_lines(sample), config)
-        for inside, sample in zip(domain, samples, strict=True)
+        selection.estimate(in_domain, files.read_lines(sample), config)
+        for in_domain, sample in zip(domain, samples, strict=True)
     ]
     return DifferenceScorer(sides, [*domain, *samples])
 

@@ -20,7 +20,7 @@ UNKNOWN = "UnknownWordPenalty"
 PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", UNKNOWN)
 STATEFUL = (REORDERING, "Distortion", *LANGUAGE_MODELS)  # these come first in n-best lists
 
-# arguments that a line of any kind may have
+# Arguments that a line of any kind may have, and those of all kinds but reordering.
 EVERY = {"name", "num-features"}
 COMMON = {
     *EVERY,
@@ -59,7 +59,7 @@ def feature_kinds() -> tuple[str, ...]:
 
 
 def is_stateful(kind: str) -> bool:
-    """Whether a kind of feature depends on the previously translated words."""
+    """Whether a kind of feature depends on what was translated before."""
     return kind in STATEFUL or issubclass(SEARCH_FEATURES.get(kind, SearchFeature), StatefulFeature)
 
 
@@ -78,8 +78,8 @@ def arguments(kind: str) -> Set[str]:
 
 def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
     """Group the lines of an ini's features by kind. ConfigError for a feature or argument that the engine
-    does not support, for a second feature of the same name, for a second table or penalty of the same kind,
-    and for a missing phrase table or unknown word penalty."""
+    does not support, for a second feature of the same name, for a second table, reordering model or penalty
+    of the same kind, and for a missing phrase table or unknown word penalty."""
     by_kind: dict[str, list[FeatureLine]] = {}
     names: set[str] = set()
     for line in ini.features:
@@ -213,7 +213,7 @@ def printed_scores(ini: Ini) -> dict[str, list[int]]:
 
 def weights(ini: Ini) -> Weights:
     """Weights of all scores of all features; 1 for the unknown word penalty if the ini has none. ConfigError
-    for weights without a feature, and for any other feature without weights."""
+    for weights without a feature, and for a feature without weights other than this penalty."""
     names = {line.name for line in ini.features}
     for name, row in ini.weight_rows.items():
         if name not in names:

@@ -18,7 +18,7 @@ from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec,
 if TYPE_CHECKING:
     from nmt.compute.device import Arithmetic
 
-# How torch computes; only for features that need it.
+# The threads and back end of torch; loaded only for features that need torch.
 ARITHMETIC = LazyPart("nmt.compute.device:Arithmetic")
 ARITHMETIC_IN_USE = LazyPart("nmt.compute.device:arithmetic_in_use")
 

@@ -45,7 +45,7 @@ class NbestLists:
         of features that every list has, of features with several values, and of the indicators. Only the
         first entry of each sentence counts. ConfigError if one of several lists has features without names,
         DataError for a file that is not an n-best list."""
-        names_of: list[set[str]] = []
+        names_by_list: list[set[str]] = []
         for path in self.paths:
             count = 0
             names: set[str] = set()
@@ -59,10 +59,10 @@ class NbestLists:
                     f"{path}: features without names, which cannot be distinguished from those of other "
                     "lists; let Moses write them (-labeled-n-best-list true)"
                 )
-            names_of.append(names)
+            names_by_list.append(names)
             log.info("%s: %s entries", path, f"{count:,}")
         wide = [name for name, size in self.sizes.items() if size > 1]
-        return sorted({*set.intersection(*names_of), *wide, *self.indicators(frozenset())})
+        return sorted({*set.intersection(*names_by_list), *wide, *self.indicators(frozenset())})
 
     def indicators(self, lists: frozenset[int]) -> dict[str, list[float]]:
         """Indicator features List0, List1 ... of an entry: 1 if the list contains it, else 0; none if there
@@ -96,9 +96,9 @@ class NbestLists:
             yield sentence
 
     def complete(self, hypothesis: Hypothesis, new: Mapping[str, list[float]], lists: frozenset[int]) -> None:
-        """Change an entry to have the features of all lists in one order, then its sparse features and the
-        indicators. A feature that it lacks gets its values in `new`, or else 0. `lists`: indices of the lists
-        that contain the entry. Call `survey` first."""
+        """Change an entry to have the features in `sizes` in one order, then its others, which are sparse,
+        and the indicators. A feature in `sizes` that it lacks gets its values in `new`, or else 0. `lists`:
+        indices of the lists that contain the entry. Call `survey` first."""
         by_name = {**new, **hypothesis.features}
         features = {name: by_name.get(name, [0.0] * size) for name, size in self.sizes.items()}
         sparse = {name: values for name, values in hypothesis.features.items() if name not in self.sizes}

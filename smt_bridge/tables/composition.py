@@ -95,8 +95,8 @@ def find_row(keys: Ints, slots: Ints, key: np.int64) -> int:
 
 @njit
 def fill_slots(keys: Ints, slots: Ints) -> None:
-    """Insert all rows into `slots`, an empty hash table (all NO_ROW) whose size is a power of two above their
-    number; of rows with the same key, the first."""
+    """Insert all rows by their `keys` (rows,) into `slots`, an empty hash table (all NO_ROW) whose size is a
+    power of two above their number; of rows with the same key, the first."""
     for row in range(len(keys)):
         slot = keys[row] & (len(slots) - 1)
         while slots[slot] != NO_ROW and keys[slots[slot]] != keys[row]:

@@ -166,8 +166,8 @@ class Softmax(OutputLayer):
         return self.words, self.words_bias
 
     def aligned(self) -> tuple[Tensor, Tensor | None]:
-        """The padded matrix and bias that `aligned` returns for the current weights; cached until they
-        change."""
+        """The current matrix and bias, padded by the function `aligned` of this module; outside training,
+        and without gradients, cached until they change."""
         if self.training or torch.is_grad_enabled():
             return aligned(*self.weights())
         version = (self.words.data_ptr(), self.words._version)
@@ -184,8 +184,8 @@ class Softmax(OutputLayer):
         return self.words.new_empty(rows, self.vocab_size + -self.vocab_size % ALIGN)
 
     def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
-        """log p of every word: (R, K) -> (R, V); computed in `out`, a `room`, where no gradient is needed:
-        fresh pages cost a sixth of the time."""
+        """log p of every word: (R, K) -> (R, V). `out`: memory from `room` to compute it in, where no
+        gradient is needed; fresh pages would cost a sixth of the time."""
         matrix, bias = self.aligned()
         if out is None:
             return torch.log_softmax(F.linear(features, matrix, bias), 1)[:, : self.vocab_size]
@@ -198,7 +198,7 @@ class Softmax(OutputLayer):
     def cross_entropy(
         self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
     ) -> Tensor:
-        """Σ -log p(target), natural logarithm, and the penalty Σ α (log Z)²: (N, K), (N,) -> ()"""
+        """Σ -log p(target), natural logarithm, plus `penalty` times Σ (log Z)²: (N, K), (N,) -> ()"""
         return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty)
 
     def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:

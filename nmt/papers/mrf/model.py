@@ -75,7 +75,7 @@ class ChainMRF(nn.Module):
         if not sum(sizes):
             return np.zeros(len(texts))
         words, preceding, following = (np.concatenate(part) for part in zip(*contexts, strict=True))
-        # Lists repeat themselves: each distinct window is computed once.
+        # N-best lists repeat themselves: each distinct window is computed once.
         distinct, inverse = np.unique(
             np.column_stack([words, preceding, following]), axis=0, return_inverse=True
         )
@@ -168,9 +168,9 @@ def tighten(
         if slope.abs().max() <= tolerance:
             break
         trial = delta - rate * slope
-        trial_value, turn = star_slope(unary, edges, trial)
+        trial_value, trial_slope = star_slope(unary, edges, trial)
         if trial_value < value:
-            delta, value, slope = trial, trial_value, turn
+            delta, value, slope = trial, trial_value, trial_slope
         else:
             rate /= 2
         values.append(value)
@@ -277,7 +277,7 @@ class Moments:
 
 
 # ---- file --------------------------------------------------------------------------------------------------
-# Settings, vocabulary and potentials in one, without code in it.
+# Settings, vocabulary and potentials in one file, which holds no code.
 
 FORMAT = "nmt-mrf 1"
 

@@ -84,7 +84,7 @@ class Subwords(Protocol):
     kind: ClassVar[str]  # its name in SUBWORDS
     raw: ClassVar[bool]  # it reads raw text and learns from sentences, not from the words of a tokenizer
     suffix: ClassVar[str]  # of its file in a run directory
-    rate_key: ClassVar[str]  # the setting in `data` for how often training samples another split; 0: never
+    rate_key: ClassVar[str]  # the key of `data` for the `rate` of `sampler`; 0 there: splits never vary
 
     @classmethod
     def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
@@ -118,4 +118,5 @@ class Subwords(Protocol):
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
         """Build a sampler that splits units of `vocab` differently in each epoch, as regularization. The same
-        key gives the same split, whatever was split before."""
+        key gives the same split, whatever was split before. `rate`, above 0: for BPE the probability
+        of skipping a merge; for unigram units the exponent α of p(split)^α, by which splits are drawn."""
