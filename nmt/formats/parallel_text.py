@@ -522,8 +522,8 @@ def name_columns(first: Sequence[str], wanted: Wanted, path: str) -> list[str]:
     columns = wanted.columns or (1, 2)
     if max(columns) > len(first) or not (wanted.columns or len(first) == 2):
         raise DataError(
-            f"{path}:1: {len(first)} columns, expected {max(columns)}, with tabs between them; which of them "
-            "are read is said by --columns, or by a first line of language codes"
+            f"{path}:1: {len(first)} columns, expected {max(columns)}, with tabs between them; name those to "
+            "read with --columns, or all in a first line of language codes"
         )
     named = dict(zip(columns, wanted.languages, strict=True))
     return [named.get(number, "") for number in range(1, len(first) + 1)]

@@ -278,6 +278,24 @@ def test_translations_of_a_test_set_match_by_document_and_segment(tmp_path: Path
     assert pairs == [("b c", "B & R&D é")] and counts.missing == 1
 
 
+@every_xml
+def test_what_was_read_is_freed(writer: Writer, tmp_path: Path) -> None:
+    """When a unit is read, nothing before it is in memory but emptied elements that it needs."""
+    (path,) = writer(tmp_path, PAIRS)
+    root, names = "xliff", ["trans-unit", "unit"]
+    if writer is wmt_xml:
+        root, names = "dataset", ["doc"]
+    elif writer in (omegat_tmx, trados_tmx):
+        root, names = "tmx", ["tu"]
+    units = 0
+    for unit in parallel_text.read_elements(str(path), root, *names):
+        units += 1
+        for node in (unit, *unit.iterancestors()):
+            before = list(node.itersiblings(preceding=True))
+            assert units == 1 or not before or (len(before) == 1 and node is unit and not len(before[0]))
+    assert units
+
+
 # ---- refusals ----------------------------------------------------------------------------------------------
 
 
@@ -309,7 +327,7 @@ def refused(folder: Path, paths: list[Path], wanted: Wanted = EN_FR) -> str:
         ("x.tmx", tmx(tuv("en", "a" * 11_000_000)), "a text of more than 10 MB, or"),
         ("x.xml", tmx(), "x.xml:1: begins with <tmx>, expected <dataset>"),
         ("x.tsv", "a\tb\nc\n", "x.tsv:2: 1 columns, expected 2 as in line 1; is there a tab"),
-        ("x.tsv", "a\tb\tc\n", "x.tsv:1: 3 columns, expected 2, with tabs between them; which"),
+        ("x.tsv", "a\tb\tc\n", "x.tsv:1: 3 columns, expected 2, with tabs between them; name"),
         ("x.tsv", "a b\n", "x.tsv:1: 1 columns, expected 2,"),
         ("x.tsv", "en\tde\na\tb\n", "x.tsv: has no text in fr, only in de, en;"),
         ("x.tsv", "a\tb\n\0\tb\n", "x.tsv:2: NUL character"),
