@@ -25,7 +25,6 @@ from nmt.work.stages import SharedFolder
 log = logging.getLogger(__name__)
 
 OF_KNESER_NEY = ("auto", "own", "lmplz")
-MOST_BITS = 16  # of a quantized value
 MEMORY_TO_COMPILE = 3  # bytes for each byte of an ARPA file
 
 
@@ -301,7 +300,7 @@ def add_quantize(parser: options.Parser) -> None:
     """Add the option for the bits of a compiled model's values."""
     parser.add_argument(
         "--quantize",
-        type=arguments.integer(0, MOST_BITS),
+        type=arguments.integer(0, trie_build.MOST_BITS),
         default=0,
         metavar="BITS",
         help="bits of each log p and back-off of two words and more, which then are one of 2^BITS values for "

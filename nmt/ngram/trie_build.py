@@ -39,6 +39,7 @@ from nmt.ngram.trie_vocabulary import hash_word
 
 BLOCK = 1 << 16  # records packed together: a multiple of 64, so that they fill whole words
 COUNTED = 1 << 22  # values that are sorted together
+MOST_BITS = 16  # of a quantized value
 ROUNDS = 30  # of improving a book
 OUTSIDE = -50.0  # log10 below which values stand for p = 0 and get entries of their own
 

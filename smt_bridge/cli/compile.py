@@ -6,15 +6,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.cli import options
+from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath, check_separate, new_folder
 from nmt.errors import ConfigError
 from nmt.io import files, mapped
+from nmt.ngram import count_models, trie_build
 from smt_bridge.moses import ini as moses_ini
 
 log = logging.getLogger(__name__)
 
-TABLE = "mapped-table"  # beside the new moses.ini; a name that no file in the working directory has
+# Beside the new moses.ini; names that no file in the working directory has.
+TABLE, LM = "mapped-table", "mapped-lm"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -26,9 +28,10 @@ def parser() -> options.Parser:
         "smt-compile",
         "Write a phrase table and its reordering table as a folder of arrays that smt-decode, smt-tune and "
         "nmt-serve map into memory: it opens in milliseconds, processes share it, and only what a text needs "
-        "is read. From a model the new folder has a moses.ini with the same weights, which names the "
-        "language models where they are; from a table it is what path= of PhraseDictionaryMemory and "
-        "LexicalReordering name. Moses itself reads only the text tables.",
+        "is read. From a model the new folder also has its language models, as nmt-ngram compile makes them "
+        "of ARPA files, and a moses.ini with the same weights; from a table it is what path= of "
+        "PhraseDictionaryMemory and LexicalReordering name. Moses itself reads only text tables and ARPA "
+        "files.",
         "Tables of more than 100 MB, as they are stored, are built on disk: files without a name in the new "
         "folder take about 200 bytes for each phrase pair until it is complete.",
     )
@@ -50,6 +53,13 @@ def parser() -> options.Parser:
         metavar="BITS",
         help="8 or 16: store each score as the nearest of 256 or 65,536 values of its column; default: exact "
         "scores of 32 bits",
+    )
+    parser.add_argument(
+        "--quantize-lm",
+        type=arguments.integer(0, trie_build.MOST_BITS),
+        default=0,
+        metavar="BITS",
+        help="bits of each log p and back-off of the language models, such as 12; 0: exact",
     )
     options.add_quiet(parser)
     return parser
@@ -85,11 +95,14 @@ def compile_model(args: argparse.Namespace) -> None:
     for an output that is part of the model, or as from `compile_tables` and `new_folder`; DataError for a
     model that is damaged."""
     from smt_bridge.decoder import system
+    from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS
 
     ini = moses_ini.read(system.ini_path(args.model))
     table, reordering = system.table_lines(ini)
     paths = [system.feature_path(ini, line) for line in (table, *([reordering] if reordering else []))]
-    check_separate([("MODEL", path) for path in (ini.path, *paths)], [("--output", args.output)])
+    lms = [line for line in ini.features if line.kind in LANGUAGE_MODELS]
+    lm_paths = [system.feature_path(ini, line) for line in lms]
+    check_separate([("MODEL", path) for path in (ini.path, *paths, *lm_paths)], [("--output", args.output)])
     with new_folder(args.output, "smt-compile"):
         folder = Path(args.output) / TABLE
         folder.mkdir()
@@ -97,6 +110,10 @@ def compile_model(args: argparse.Namespace) -> None:
         ini = moses_ini.with_absolute_paths(ini, ini.roots())
         for line in (table, *([reordering] if reordering else [])):
             ini = moses_ini.set_path(ini, line.name, TABLE)
+        for number, (line, path) in enumerate(zip(lms, lm_paths, strict=True)):
+            if Path(path).is_file() and count_models.is_arpa(path):
+                compile_lm(args, Path(args.output) / f"{LM}{number}", path)
+                ini = moses_ini.set_path(ini, line.name, f"{LM}{number}")
         moses_ini.write(Path(args.output) / "moses.ini", ini)
 
 
@@ -128,6 +145,19 @@ def compile_tables(
         f"{content.source_count:,}",
         size / content.rows,
     )
+
+
+def compile_lm(args: argparse.Namespace, folder: Path, path: str) -> None:
+    """Write the n-gram model of the ARPA file `path` to the new folder `folder`. DataError for a malformed
+    file, UserError if the disk is full."""
+    folder.mkdir()
+    with files.naming_full_disk(args.output):
+        storage = mapped.choose_storage(folder, [path])
+        model = count_models.read_arpa(path, storage)
+        compiled = trie_build.compile_model(model, args.quantize_lm, storage)
+    mapped.write_record(folder, compiled, [path])
+    size = sum(file.stat().st_size for file in folder.iterdir())
+    log.info("%s: %s n-grams, %.1f bytes each", folder, f"{model.size:,}", size / model.size)
 
 
 if __name__ == "__main__":

@@ -281,13 +281,17 @@ def check_order(line: FeatureLine, path: str) -> None:
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
     only plain search can use. `cache`: None to parse an ARPA file each time. DataError for anything else,
-    ConfigError for a KenLM binary if kenlm is not installed."""
+    ConfigError for a KenLM binary if kenlm is not installed, UserError if the disk of the cache is full."""
     if mapped.is_mapped(path):
         return AutomatonLM(trie_model.load_trie(path))
     if not Path(path).is_file() or not count_models.is_arpa(path):
         return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
 
     def make() -> TrieModel:
-        return trie_build.compile_model(count_models.read_arpa(path))
+        if cache is None:
+            return trie_build.compile_model(count_models.read_arpa(path))
+        with files.naming_full_disk(cache.folder):
+            storage = cache.storage([path])
+            return trie_build.compile_model(count_models.read_arpa(path, storage), 0, storage)
 
     return AutomatonLM(cache.keep([path], make, TrieModel) if cache else make())

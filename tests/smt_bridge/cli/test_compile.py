@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.cli import ngram
 from nmt.errors import UserError
 from nmt.io import manifest, mapped
 from smt_bridge.cli import compile as command
@@ -39,6 +40,29 @@ def test_the_same_translations(quantize: list[str], tmp_path: Path) -> None:
         assert [one.entry(number, ours, each) for each in ours.derivations] == [
             other.entry(number, theirs, each) for each in theirs.derivations
         ]
+
+
+def test_language_models_are_compiled(tmp_path: Path) -> None:
+    """Each as nmt-ngram compile does it; one that is compiled already is named where it is."""
+    model = write_model(tmp_path / "model", 1, lms=2)
+    given = [str(model / "lm0"), "-q", "-o", str(tmp_path / "lm0"), "--quantize", "2"]
+    assert ngram.main(["compile", *given]) == 0
+    assert command.main([str(model), "-o", str(tmp_path / "small"), "--quantize-lm", "2"]) == 0
+    arrays = [path.name for path in (tmp_path / "lm0").glob("*.npy")]
+    assert len(arrays) == 7
+    for name in arrays:
+        written = tmp_path / "small" / f"{command.LM}0" / name
+        assert written.read_bytes() == (tmp_path / "lm0" / name).read_bytes()
+    edit(model, ("path=lm0", f"path={tmp_path}/lm0"))
+    assert command.main([str(model), "-o", str(tmp_path / "other"), "--quantize-lm", "2"]) == 0
+    folders = [path.name for path in (tmp_path / "other").iterdir() if path.is_dir()]
+    assert sorted(folders) == [f"{command.LM}1", command.TABLE]
+    shutil.move(model, tmp_path / "gone")
+    one, other = (decoder(tmp_path / name, stack=20) for name in ("small", "other"))
+    for line in LINES:
+        assert (
+            one.translate_line(line).derivations[0].total == other.translate_line(line).derivations[0].total
+        )
 
 
 def test_a_table_alone(tmp_path: Path) -> None:
