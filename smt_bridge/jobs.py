@@ -83,7 +83,8 @@ class ScoringJob:
         self.end = self.write(scores, self.end, last=True)
 
     def write(self, scores: Scores, position: int, last: bool) -> int:
-        """Write a record at `position` and return the position after it. `last`: cut off what follows."""
+        """Write a record at `position` and return the position after it. `last`: whether it is the last, so
+        that what follows is cut off. UserError if the file cannot be written."""
         body = np.ascontiguousarray(scores).tobytes()
         try:
             with open(self.path, "r+b" if self.path.exists() else "wb") as stream:

@@ -146,8 +146,8 @@ def check_folder(folder: Path) -> None:
 
 
 def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> TrainingCost:
-    """Log what the training will take, and return it. ConfigError if the disk has no room for it; DataError
-    for unreadable texts."""
+    """Log what the training will take, and return it. `folder`: of the system. ConfigError if the
+    disk has no room for it; DataError for unreadable texts."""
     size = train_cost.measure_texts(config)
     if config.add:
         earlier = train_cost.measure_texts(TrainConfig(f"{config.add}/{SOURCE}", f"{config.add}/{TARGET}"))

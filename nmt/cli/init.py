@@ -171,9 +171,11 @@ def new_folder(folder: str) -> Iterator[Path]:
 
 
 def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> ParallelTexts:
-    """Choose the files that the configuration names. Without a development set, write a training part and a
-    held-out part of the text to the folder `part`, print the number of held-out pairs, and choose these by
-    their final paths. DataError if the text has too few pairs for that."""
+    """Choose the files that the configuration names. With a development set, the line files of documents
+    (--parallel, --dev-parallel) are moved to the folder `part`. Without one, the text is split into a
+    training part and a held-out part, which are written to `part`, and the number of held-out pairs is
+    printed. Files in `part` are returned by their paths after it is renamed. `train`: the report on the text.
+    DataError if the text has too few pairs to hold some out, UserError if a file cannot be written."""
     texts = (args.source, args.target)
     languages = tuple(
         getattr(args, f"{side}_language") or scripts.language_of_file(path) or report.guess().language
@@ -206,8 +208,8 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> Par
 def keep_texts(
     args: argparse.Namespace, texts: tuple[str, str], part: Path, names: Sequence[str]
 ) -> tuple[str, str]:
-    """Move the line files of a document into the new folder `part`; returns their paths after it is
-    renamed."""
+    """Move the line files of a document into the new folder `part`, under the names `names`; returns their
+    paths after it is renamed."""
     for text, name in zip(texts, names, strict=True):
         shutil.move(text, part / name)
     return os.path.join(args.folder, names[0]), os.path.join(args.folder, names[1])

@@ -165,7 +165,7 @@ class MonolingualScorer(BlockScorer):
             )
 
     def lines(self, block: ScoringBlock) -> Lines:
-        """Compute the scores, and the packed totals as sums."""
+        """Compute the scores; the sums are the totals for perplexities, packed into a line."""
         texts = [line for (line,) in block.rows]
         totals, outputs = PerplexityTotals(), list[str]()
         for line, scored in zip(texts, self.model.score(texts), strict=True):

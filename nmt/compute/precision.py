@@ -114,12 +114,12 @@ class Mixed(TorchFunctionMode):
         if cached and cached[0] is value and cached[1] == value._version:
             self.rounded.move_to_end(id(value))
             return cached[2]
-        rounded = value.bfloat16()
+        result = value.bfloat16()
         # The cache holds the tensor, so that no other gets its id.
-        self.rounded[id(value)] = (value, value._version, rounded)
+        self.rounded[id(value)] = (value, value._version, result)
         if len(self.rounded) > CACHED_OPERANDS:
             self.rounded.popitem(last=False)
-        return rounded
+        return result
 
     def product(self, a: Tensor, b: Tensor) -> Tensor:
         """Matrix product in bf16, or in fp32 if it is small: (n, k), (k, m) -> (n, m) in fp32"""
@@ -184,8 +184,7 @@ def needs_grad(operands: Sequence[Tensor]) -> bool:
 
 
 # ---- inference in bf16 or int8 -----------------------------------------------------------------------------
-# Inference with matrix products in bf16 or int8; never chosen automatically, and the caller reports the
-# error.
+# Inference with matrix products in bf16 or int8; never chosen automatically, since scores change.
 
 # Width of a model's matrices below which its search gains at most a tenth: rounding the operands, and looking
 # at each call of torch, take as long as the products gain (docs/performance.md).
@@ -265,8 +264,8 @@ def int8_product(matrix: Tensor) -> Callable[[Tensor], Tensor]:
 
     def product(x: Tensor) -> Tensor:
         steps = x.abs().amax(1, keepdim=True).clamp_(min=1e-30) / 127
-        rounded = F.pad((x / steps).round_().to(torch.int8), (0, pad))
+        quantized = F.pad((x / steps).round_().to(torch.int8), (0, pad))
         # Torch's only int8 product; documented, although its name is private.
-        return torch._int_mm(rounded, packed).float().mul_(steps).mul_(scales)
+        return torch._int_mm(quantized, packed).float().mul_(steps).mul_(scales)
 
     return product

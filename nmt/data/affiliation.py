@@ -28,7 +28,7 @@ BEYOND = BOS  # padding before the sentence and after its end symbol, on both si
 
 class AlignedPair(NamedTuple):
     """A pair of sentences, as ids without start and end symbols, and for each target word the position of its
-    affiliated source word."""
+    affiliated source word; the length of the source stands for its end symbol."""
 
     source: Ids
     target: Ids

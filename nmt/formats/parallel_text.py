@@ -515,8 +515,10 @@ def read_tsv(paths: Sequence[str], wanted: Wanted) -> Iterator[Unit]:
 
 
 def name_columns(first: Sequence[str], wanted: Wanted, path: str) -> list[str]:
-    """The language of each column of a TSV file; empty for others. `first`: its first line. DataError for a
-    number of columns that does not fit."""
+    """The language of each column of a TSV file, empty for one that is not read. If `wanted` has columns,
+    only these are read; otherwise all that a header names; without a header there must be two. `first`: the
+    cells of the first line; `path`: for messages. DataError for too few columns, and for more than two that
+    neither `wanted` nor a header names."""
     if not wanted.columns and is_header(first, wanted):
         return list(first)
     columns = wanted.columns or (1, 2)

@@ -390,7 +390,7 @@ class SentenceStep(CacheStep):
     """A step of the decoder in a `SentenceCache`; each layer fills its part of the store in turn."""
 
     def __init__(self, cache: SentenceCache, grid: HypothesisGrid, heads: int) -> None:
-        """`cache`: must have W free columns in its store."""
+        """`cache`: must have W free columns in its store; `grid`, `heads`: see `SentenceCache.step`."""
         assert grid.index is not None
         W, C = grid.shape[1], cache.mask.shape[1]
         self.cache, self.grid = cache, HeadGrid(grid, heads, 3, cache.mask)

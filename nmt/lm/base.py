@@ -28,6 +28,7 @@ class LMConfig(OutputSettings):
     """The section `lm` of a run: `type` names a class in nmt.lm.LANGUAGE_MODELS, whose `Config` has the keys
     of that type. If `type` is empty, the run is a translator."""
 
+    # As in nmt.models.config.ModelConfig.
     noun: ClassVar[str] = "a language model"
     remedy: ClassVar[str] = ""
     reads: ClassVar[str] = "text"

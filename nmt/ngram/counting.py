@@ -43,15 +43,15 @@ class NumberedText:
 class NgramCounts:
     """The M n-grams of one length with their counts, sorted by key."""
 
-    keys: Ints  # parent * V + last word
+    keys: Ints  # parent * V + last word; see `parents`
     raw: Ints  # number of occurrences
-    suffix: Ints  # all words but the first, as a node of the order below
+    suffix: Ints  # all words but the first: their index in the order below; of unigrams 0
     begins: NDArray[np.bool_]  # whether its first word is <s>
     vocab_size: int  # V
 
     @property
     def parents(self) -> Ints:
-        """All words but the last, as a node of the order below; of unigrams the empty context, 0."""
+        """All words but the last: their index in the order below; of unigrams the empty context, 0."""
         return self.keys // self.vocab_size
 
 
@@ -100,8 +100,8 @@ class GrowingVocabulary(dict[str, int]):
 def number_words(lines: Iterable[str], skip_symbols: bool, first: int = 1) -> NumberedText:
     """Map the words of tokenized lines to ids; parameters and errors as in `number_blocks`."""
     numbers = GrowingVocabulary()
-    blocks = [np.zeros(0, np.int32), *number_blocks(lines, skip_symbols, numbers, first)]
-    return NumberedText(numbers.words, np.concatenate(blocks))
+    parts = [np.zeros(0, np.int32), *number_blocks(lines, skip_symbols, numbers, first)]
+    return NumberedText(numbers.words, np.concatenate(parts))
 
 
 def number_blocks(
@@ -141,8 +141,8 @@ def sentence_positions(ids: Ints) -> Ints:
 def unigram_counts(raw: Ints) -> NgramCounts:
     """The counts of single words. `raw` (V,): number of occurrences of each word."""
     V = len(raw)
-    words = np.arange(V)
-    return NgramCounts(keys=words, raw=raw, suffix=np.zeros(V, np.int64), begins=words == 1, vocab_size=V)
+    ids = np.arange(V)
+    return NgramCounts(keys=ids, raw=raw, suffix=np.zeros(V, np.int64), begins=ids == 1, vocab_size=V)
 
 
 def count_lines(lines: Iterable[str], settings: CountSettings) -> Counts:
@@ -154,13 +154,13 @@ def count_lines(lines: Iterable[str], settings: CountSettings) -> Counts:
 def count_ngrams(text: NumberedText, order: int) -> list[NgramCounts]:
     """Count the n-grams of every length up to `order`; none crosses a sentence boundary."""
     V, N = len(text.words), len(text.ids)
-    words = text.ids.astype(np.int64)
-    position = sentence_positions(words)
-    levels = [unigram_counts(np.bincount(words, minlength=V))]
-    node = words  # of the n-gram that ends at each token
+    ids = text.ids.astype(np.int64)
+    position = sentence_positions(ids)
+    levels = [unigram_counts(np.bincount(ids, minlength=V))]
+    node = ids  # index, in its level, of the n-gram that ends at each token; -1 for none
     for n in range(2, order + 1):
         ends = np.flatnonzero(position >= n - 1)
-        keys, suffix, raw, which = distinct_ngrams(words, node, ends, V)
+        keys, suffix, raw, which = distinct_ngrams(ids, node, ends, V)
         node = np.full(N, -1, np.int64)
         node[ends] = which
         begins = levels[-1].begins[keys // V]
@@ -168,18 +168,18 @@ def count_ngrams(text: NumberedText, order: int) -> list[NgramCounts]:
     return levels
 
 
-def distinct_ngrams(words: Ints, node: Ints, ends: Ints, V: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Find the distinct n-grams that end at the tokens `ends` (K,). `words` (N,): word ids; `node` (N,): for
-    each token the n-gram of the length below that ends there. Returns keys, suffixes and number of
-    occurrences as in NgramCounts, (M,), and the index among them of the n-gram at each of `ends`, (K,)."""
-    keys, which, raw = distinct(node[ends - 1] * V + words[ends])
+def distinct_ngrams(ids: Ints, node: Ints, ends: Ints, V: int) -> tuple[Ints, Ints, Ints, Ints]:
+    """Find the distinct n-grams that end at the tokens `ends` (K,). `ids` (N,): word ids; `node` (N,): for
+    each token the index of the n-gram of the length below that ends there. Returns keys, suffixes and number
+    of occurrences as in NgramCounts, (M,), and the index among them of the n-gram at each of `ends`, (K,)."""
+    keys, which, raw = distinct(node[ends - 1] * V + ids[ends])
     suffix = np.empty(len(keys), np.int64)
     suffix[which] = node[ends]
     return keys, suffix, raw, which
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints, Ints]:
-    """Returns the distinct keys in increasing order, (M,), the index of each key among them, (N,), and how
+    """Find the distinct keys in increasing order, (M,), the index of each key among them, (N,), and how
     often each occurs, (M,). Like `np.unique`, in half the time, for keys of at least 0."""
     bits = len(keys).bit_length()
     if keys.max(initial=0) < 1 << (63 - bits):  # sorting numbers is several times as fast as argsort
@@ -348,13 +348,13 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
     ids = shard_ids[arrays.read_rows(path, 1, 1)[:, 0].astype(np.int64)]
     levels = count_ngrams(NumberedText(worker.words, ids), worker.settings.order)
     V = len(worker.words)
-    words = np.arange(V, dtype=np.uint64)[:, None]
+    ngrams = np.arange(V, dtype=np.uint64)[:, None]  # word ids of the n-grams of a level: (M, n)
     spread: list[list[UINT]] = []
     for level in levels[1:]:
         last = (level.keys % V).astype(np.uint64)
-        words = np.hstack([words[level.parents], last[:, None]])
-        bucket_of = arrays.hash_buckets(words[:, :-1], worker.buckets)
-        rows = np.hstack([words, level.raw.astype(np.uint64)[:, None]])
+        ngrams = np.hstack([ngrams[level.parents], last[:, None]])
+        bucket_of = arrays.hash_buckets(ngrams[:, :-1], worker.buckets)
+        rows = np.hstack([ngrams, level.raw.astype(np.uint64)[:, None]])
         spread.append(arrays.split_buckets(rows, bucket_of, worker.buckets))
     seen = np.flatnonzero(levels[0].raw)
     singles = np.stack([seen, levels[0].raw[seen]], 1)
@@ -458,10 +458,10 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCoun
     return levels
 
 
-def level_nodes(levels: list[NgramCounts], words: Int64s) -> Int64s:
+def level_nodes(levels: list[NgramCounts], ngrams: Int64s) -> Int64s:
     """Index of each n-gram in its level, from its word ids: (M, n) -> (M,). All of them must be in
     `levels`."""
-    nodes = words[:, 0]
-    for level, column in zip(levels[1:], words.T[1:], strict=False):
+    nodes = ngrams[:, 0]
+    for level, column in zip(levels[1:], ngrams.T[1:], strict=False):
         nodes = np.searchsorted(level.keys, nodes * level.vocab_size + column)
     return nodes

@@ -41,7 +41,7 @@ BYTES_PER_NGRAM = 60  # of memory, for each word and order, where a text is coun
 BYTES_PER_ROW = 150  # of memory, for a token of a chunk, or an n-gram of a range
 LEAST_ROWS = 100_000  # of a chunk: smaller ones save little memory
 WORK = WorkFolders("nmt-ngram", r"chunk-.*|[0-9]+-grams\..*")
-SAMPLES = 8  # keys of each run, by which a range is cut
+SAMPLES = 8  # sampled keys of a run that fall into a range, on average
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,9 @@ def write_run(chunk: Chunk, n: int, V: int) -> None:
 
 
 def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -> NgramCounts:
-    """Sum the runs of all chunks, about `rows` n-grams at a time, and write each chunk's rows. `path`: the
-    beginning of the names of the files that the counts are mapped from; `below`: the next shorter n-grams."""
+    """Sum the runs of all chunks, about `rows` n-grams at a time, and write each chunk's file `rows`. `path`:
+    the beginning of the names of the files that the counts are mapped from; `below`: the next shorter
+    n-grams."""
     samples_of_range = SAMPLES * len(chunks)
     step = max(1, rows // samples_of_range)
     samples = np.sort(np.concatenate([map_file(chunk.path("keys"))[::step] for chunk in chunks]))
@@ -177,7 +178,7 @@ def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -
             name: stack.enter_context(open(f"{path}.{name}", "wb"))
             for name in ("keys", "raw", "suffix", "begins")
         }
-        numbers = [stack.enter_context(chunk.path("rows").open("wb")) for chunk in chunks]
+        row_files = [stack.enter_context(chunk.path("rows").open("wb")) for chunk in chunks]
         for number in range(len(bounds) + 1):
             parts = [slice(cut[number], cut[number + 1]) for cut in cuts]
             keys, raw, suffix = (
@@ -195,7 +196,7 @@ def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -
                 merged[name].write(values.data)
             sizes = [part.stop - part.start for part in parts]
             part_rows = np.split(first + which, np.cumsum(sizes)[:-1])
-            for stream, values in zip(numbers, part_rows, strict=True):
+            for stream, values in zip(row_files, part_rows, strict=True):
                 stream.write(values.data)
             first += len(keys)
     keys, raw, suffix = (map_file(Path(f"{path}.{name}")) for name in ("keys", "raw", "suffix"))

@@ -144,15 +144,15 @@ def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tupl
         return distinct, codes
     outside = (distinct == 0) | (distinct < OUTSIDE)
     fixed, usual, weights = distinct[outside][-(1 << bits - 1) :], distinct[~outside], counts[~outside]
-    count = np.concatenate([[0], np.cumsum(weights)])
-    total = np.concatenate([[0.0], np.cumsum(usual * weights)])
-    shares = np.linspace(0, count[-1], (1 << bits) - len(fixed) + 1)
-    cuts = np.unique(np.searchsorted(count, shares))
+    count_before = np.concatenate([[0], np.cumsum(weights)])
+    sum_before = np.concatenate([[0.0], np.cumsum(usual * weights)])
+    shares = np.linspace(0, count_before[-1], (1 << bits) - len(fixed) + 1)
+    cuts = np.unique(np.searchsorted(count_before, shares))
     for _ in range(ROUNDS):
-        means = np.diff(total[cuts]) / np.diff(count[cuts])
+        means = np.diff(sum_before[cuts]) / np.diff(count_before[cuts])
         middle = np.searchsorted(usual, (means[1:] + means[:-1]) / 2)
         cuts = np.unique(np.concatenate([[0], middle, [len(usual)]]))
-    means = np.diff(total[cuts]) / np.diff(count[cuts])
+    means = np.diff(sum_before[cuts]) / np.diff(count_before[cuts])
     book = np.unique(np.concatenate([fixed, means]))
     for rows in blocks(len(values)):
         part = values[rows]
@@ -182,9 +182,9 @@ class TrieBuilder:
     together."""
 
     def __init__(self, model: NgramModel, bits: int, storage: ArrayStorage) -> None:
-        """`model`: its words in the order of their hashes, see `by_hash`. `bits`: size of the quantized log10
-        p and back-offs of n-grams of two words and more; 0: exact. Unigrams are always exact. `storage`: of
-        the arrays. OSError if the disk is full."""
+        """`model`: its words in the order of their hashes, see `by_hash`. `bits`: bits of a quantized log10 p
+        or back-off of n-grams of two words and more; 0: exact. Unigrams are always exact. `storage`: of the
+        arrays. OSError if the disk is full."""
         self.model, self.storage, self.links = model, storage, find_links(model, storage)
         self.codes: list[dict[int, Ints]] = []
         self.layout = np.zeros((model.order, COLUMNS), np.int64)

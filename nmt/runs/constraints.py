@@ -92,7 +92,8 @@ class ConstraintMaker:
     ) -> LineConstraints:
         """Make the constraints of a line. `location`: how messages name it; `required`, `avoided`: phrases
         for this line alone; `most`: maximum number of units that may be required. Unmet if more are required.
-        For a phrase that cannot be required, Unmet if `unmet` is `error`, otherwise a warning."""
+        For a phrase that cannot be required, Unmet if `unmet` is `error`, otherwise a warning. TypeError for
+        a str instead of a list of phrases."""
         check_lines(avoided, "phrases")
         wanted = self.required(required, location)
         words = self.source_words(self.member.source.tagged(line)[1])

@@ -128,6 +128,7 @@ class Shortlisted(Generic[State]):
     def state(
         self, inner: State, token_ids: Tensor, allowed: Tensor, sentence: Tensor
     ) -> ShortlistState[State]:
+        """Make a state, with the model's output layer restricted to `token_ids`."""
         return ShortlistState(
             inner=inner,
             token_ids=token_ids,

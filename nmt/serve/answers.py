@@ -296,7 +296,8 @@ class PlainText:
         return lower if self.knows(lower) else word
 
     def translation(self, text: str, translated: TranslatedLine) -> TranslatedLine:
-        """Detokenize the translation of `line(text)`; it gets a capital at its start if `text` has one."""
+        """Detokenize the translation of the words that `line` made of `text`; it begins with a capital if the
+        first letter of `text` is one."""
         capital = next((char for char in text if char.isalpha()), "").isupper()
         return replace(
             translated,

@@ -399,8 +399,10 @@ class ContinuousWorker:
             lane.drop()
 
     def fill(self) -> bool:
-        """Add the lines for which there is room, waiting for one if none is being searched. Returns False
-        once the queue is closed and empty."""
+        """Add waiting lines: any line while there is room, then only urgent ones, until none is left or
+        MAX_READING seconds are over. If no line is being searched, first waits for one, and then up to
+        `gather` seconds for more. Returns False if no line is being searched and the queue is closed
+        and empty."""
         while not self.lanes:
             line = self.queue.take()
             if line is None:

@@ -10,7 +10,7 @@ from nmt.errors import DataError
 from nmt.io import files, numbers
 from nmt.io.numbers import shown
 
-# <s> means "no previous word": its embedding is zero. </s> ends a sentence. Text never yields one of them.
+# <s> means "no previous word"; </s> ends a sentence. Text never yields either of them.
 BOS, EOS, UNK = 0, 1, 2
 SPECIALS = ["<s>", "</s>", "<unk>"]
 HEADER = "#version: 1 vocabulary"
@@ -80,16 +80,16 @@ class Vocab:
         """Load a vocabulary written by `save`, or by subword-nmt (`--write-vocabulary`), of which each unit
         gets an id. DataError for a file that cannot be read, is damaged, or of another kind."""
         lines = files.read_lines(path)
-        first = next(lines, "")
-        if parse_entry(first, " "):
-            counts = read_counts(itertools.chain([first], lines), path, 1, " ", "'unit count'")
+        first_line = next(lines, "")
+        if parse_entry(first_line, " "):
+            counts = read_counts(itertools.chain([first_line], lines), path, 1, " ", "'unit count'")
             return Vocab(counts, len(counts))
-        if first.split("\t")[0] in SPECIALS:
+        if first_line.split("\t")[0] in SPECIALS:
             raise DataError(
                 f"{path}: is a list of SentencePiece's units, without counts; give its model as codes, which "
                 "makes the vocabulary"
             )
-        size = files.promised_size(first, HEADER, path)
+        size = files.promised_size(first_line, HEADER, path)
         counts = read_counts(lines, path, 2, "\t", "'word<TAB>count'")
         if size > len(counts):
             raise DataError(

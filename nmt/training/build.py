@@ -279,8 +279,8 @@ def save_stamps(stamps: dict[str, Stamp], new: Path) -> None:
 
 def check_inputs(config: DataConfig, directory: Path) -> None:
     """Compare the input files of a run with their stamps. DataError for a file that has changed since the run
-    was started, and for stamps that are missing or do not fit the manifest; CheckpointError for stamps that
-    cannot be parsed."""
+    was started or cannot be read, and for stamps that are missing or do not fit the manifest; CheckpointError
+    for stamps that cannot be parsed."""
     try:
         with manifest.open_verified(directory, INPUTS, manifest.load(directory)) as stream:
             recorded = dict(json.load(stream))

@@ -37,7 +37,7 @@ def sentences(writer: Writer, count: int) -> list[Pair]:
 
 def lexicon(pairs: list[Pair]) -> dict[str, str]:
     """The most frequent translation of each lower-cased source word, according to the marks of the grammar;
-    on ties the string that sorts first."""
+    on ties the string that sorts first. It is empty for a word that is mostly left out."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
         targets: dict[int, list[str]] = defaultdict(list)

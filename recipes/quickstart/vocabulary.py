@@ -88,6 +88,7 @@ famous célèbre célèbre célèbres célèbres after -
 expensive cher chère chers chères after -
 """.strip().split("\n")
 ]
+# French m sg, f sg, m pl, f pl, by the kind of the noun
 LIGHT = {
     "surface": ["clair", "claire", "clairs", "claires"],
     "other": ["léger", "légère", "légers", "légères"],
@@ -119,7 +120,7 @@ run runs ran dirige dirige dirigeons dirigent dirigé place
 know knows knew connais connaît connaissons connaissent connu person,place
 """.strip().split("\n")
 ]
-# The forms of a verb as in VERBS, for those without an object, and those with a clause as their object.
+# Verbs without an object (INTRANSITIVE) and with a clause as their object (THINK): their forms as in VERBS
 INTRANSITIVE = [
     row.split()
     for row in """
@@ -194,7 +195,9 @@ LINKS = [
     ("while", "pendant que"),
     ("if", "si"),
 ]
+# English, French, index of the French verb form: 0 je, 1 il, 2 nous, 3 ils
 PRONOUNS = [("I", "je", 0), ("he", "il", 1), ("she", "elle", 1), ("we", "nous", 2), ("they", "ils", 3)]
 OBJECTS = [("him", "le"), ("her", "la"), ("them", "les"), ("us", "nous")]
+# Parts of the syllables of invented names
 ONSETS = "b br d dr f g gr k l m n p r s st t tr v z".split()
 RHYMES = "a al an ar e el en er i il in ir o ol on or u ul un ur".split()

@@ -181,9 +181,9 @@ def check_mbr(args: argparse.Namespace) -> None:
 def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec]) -> None:
     """Load the features of `specs`, rescore the lists, and write the outputs. Errors as from
     `set_up_features`, `FeatureSet` and `rescore`."""
-    settings, line = FeatureSettings(), ""
+    settings, opening = FeatureSettings(), ""
     if specs:
-        settings, line = shared_options.set_up_features(args, specs, args.output or args.best)
+        settings, opening = shared_options.set_up_features(args, specs, args.output or args.best)
     from smt_bridge.features.feature_set import FeatureSet
     from smt_bridge.nbest.rescore import RescoreConfig, rescore
 
@@ -200,7 +200,7 @@ def run(args: argparse.Namespace, lists: NbestLists, specs: Sequence[FeatureSpec
         references=[list(files.read_lines(path)) for path in args.mbr_tune],
         scale_output=args.mbr_scale_output,
     )
-    with options.progress(args, "sentences", None, line) as progress:
+    with options.progress(args, "sentences", None, opening) as progress:
         count = rescore(lists, FeatureSet(specs, settings), config, progress.reach)
     log.info("%s sentences rescored with %d new features", f"{count:,}", len(specs))
 

@@ -111,11 +111,11 @@ def alignment_sizes(alignments: Sequence[bytes]) -> Int64s:
     of the form 0-0 1-1: (A, 2)"""
     needed = []
     for alignment in alignments:
-        numbers = alignment.replace(b"-", b" ").split()
+        positions = alignment.replace(b"-", b" ").split()
         if not phrase_table.ALIGNMENT.fullmatch(alignment):
             needed.append((IMPOSSIBLE, IMPOSSIBLE))
-        elif numbers:
-            needed.append((1 + max(map(int, numbers[::2])), 1 + max(map(int, numbers[1::2]))))
+        elif positions:
+            needed.append((1 + max(map(int, positions[::2])), 1 + max(map(int, positions[1::2]))))
         else:
             needed.append((0, 0))
     return np.array(needed, np.int64).reshape(-1, 2)
@@ -262,8 +262,9 @@ def split_table(lines: Sequence[bytes], path: str, first: int) -> list[list[byte
 
 
 def ends_as_usual(*fields: set[bytes], count: int) -> bool:
-    """Whether lines of `count` fields have enough of them, and none of those that few tables have. `fields`:
-    the different contents of the sixth field and those after it; usually lines end in ||| |||."""
+    """Whether lines have 3 to 7 fields, `count`, and nothing in the sixth and the seventh, as in lines that
+    end in ||| |||. `fields`: the different contents of the sixth field and, if there is one, of the
+    seventh."""
     return 3 <= count <= 7 and all(field <= {text} for field, text in zip(fields, (b" ", b""), strict=False))
 
 
@@ -280,8 +281,8 @@ def split_reordering(lines: Sequence[bytes]) -> list[list[bytes]] | None:
 
 
 class GrowingArray(Generic[NumberT]):
-    """The rows of an array, added block by block. They are in parts, each of which is a quarter of what is
-    before it, or a block, so there are few of them."""
+    """The rows of an array, added block by block. They are kept in a few parts: each new one has space for a
+    quarter of the rows before it, or for the added block if that is larger."""
 
     def __init__(self, storage: ArrayStorage, kind: type[NumberT]) -> None:
         self.storage, self.kind = storage, kind
@@ -319,7 +320,7 @@ class RowCollector:
         self.sources, self.targets = GrowingTrie(storage), GrowingTrie(storage)
         self.alignments = new_vocabulary()
         self.alignment_sizes = np.zeros((0, 2), np.int64)  # see alignment_sizes()
-        self.numbers = GrowingArray(storage, np.int32)  # source and target node, alignment
+        self.numbers = GrowingArray(storage, np.int32)  # of each row: source and target node, alignment
         self.scores = GrowingArray(storage, np.float32)  # all scores of a row, those of reordering last
 
     @property
@@ -356,7 +357,9 @@ class RowCollector:
         self, alignment_of: Int32s, sources: Sequence[bytes], source_of: Int64s, targets: Sequence[bytes]
     ) -> bool:
         """Whether it is certain that phrases contain nothing that Moses refuses or misreads, and that
-        alignments are within them. `alignment_of`, `source_of`: of each row, `targets`: of each row."""
+        alignments are within them. `sources`: without those that repeat the source of the row before;
+        `targets`: of all N rows; `source_of`, `alignment_of` (N,): indices of each row's source in `sources`
+        and of its alignment in `self.alignments`."""
         known = len(self.alignment_sizes)
         added = list(islice(reversed(self.alignments), len(self.alignments) - known))[::-1]
         self.alignment_sizes = np.concatenate([self.alignment_sizes, alignment_sizes(added)])
@@ -391,11 +394,11 @@ class RowCollector:
         scores, reordering = (
             make((rows, count), np.float32) for count in (self.columns, width - self.columns)
         )
-        for numbers, values in zip(self.numbers.blocks(), self.scores.blocks(), strict=True):
-            to = place_rows(numbers, source_number, ends)
-            target[to] = target_number[numbers[:, 1]]
-            alignment[to] = alignment_number[numbers[:, 2]]
-            scores[to], reordering[to] = values[:, : self.columns], values[:, self.columns :]
+        for indices, values in zip(self.numbers.blocks(), self.scores.blocks(), strict=True):
+            positions = place_rows(indices, source_number, ends)
+            target[positions] = target_number[indices[:, 1]]
+            alignment[positions] = alignment_number[indices[:, 2]]
+            scores[positions], reordering[positions] = values[:, : self.columns], values[:, self.columns :]
         word_text, word_cut = concatenate_texts(words)
         alignment_text, alignment_cut = concatenate_texts(list(alignments))
         return PhraseTable(
@@ -427,29 +430,31 @@ class RowCollector:
         is_small = self.numbers.size <= np.iinfo(np.int32).max
         starts: Ints = self.storage.empty(len(source_number) + 1, np.int32 if is_small else np.int64)
         starts[:] = 0
-        for numbers in self.numbers.blocks():
-            count_rows(numbers, source_number, starts)
+        for indices in self.numbers.blocks():
+            count_rows(indices, source_number, starts)
         return np.cumsum(starts, dtype=starts.dtype, out=starts)
 
 
 @njit
-def count_rows(numbers: Int32s, source_number: Int32s, starts: Ints) -> None:
-    """Count the rows of each source node n at starts[n + 1]. `numbers` (N, 3): of rows, as RowCollector has
-    them; `source_number`: the new number of each node."""
-    for row in range(len(numbers)):
-        starts[source_number[numbers[row, 0]] + 1] += 1
+def count_rows(indices: Int32s, source_number: Int32s, starts: Ints) -> None:
+    """Add the number of rows of each source node n to starts[n + 1]. `indices` (N, 3): the source node as the
+    row collector numbers it, target node and alignment of each row; `source_number`: the new number of each
+    source node, by which `starts` is ordered."""
+    for row in range(len(indices)):
+        starts[source_number[indices[row, 0]] + 1] += 1
 
 
 @njit
-def place_rows(numbers: Int32s, source_number: Int32s, ends: Ints) -> Int64s:
-    """Place rows behind those that their source nodes have: returns the new number of each row, (N,).
-    `numbers`, `source_number`: as in `count_rows`; `ends`: where the next row of each node goes."""
-    places = np.empty(len(numbers), np.int64)
-    for row in range(len(numbers)):
-        node = source_number[numbers[row, 0]]
-        places[row] = ends[node]
+def place_rows(indices: Int32s, source_number: Int32s, ends: Ints) -> Int64s:
+    """Choose the position of each of N rows in the table, (N,): the next free row of its source node. Call it
+    with the rows block by block. `indices`, `source_number`: as in `count_rows`; `ends`: the next free row of
+    each source node, which is advanced past these rows."""
+    positions = np.empty(len(indices), np.int64)
+    for row in range(len(indices)):
+        node = source_number[indices[row, 0]]
+        positions[row] = ends[node]
         ends[node] += 1
-    return places
+    return positions
 
 
 # ---- tables ------------------------------------------------------------------------------------------------

@@ -93,8 +93,8 @@ def count_words(lines: Iterable[tuple[str, ...]], names: Sequence[str], first: i
             for word in new_words:
                 check_word(word, f"{path}:{number}")
             side |= new_words
-        position = f"{names[2]}:{number}"
-        pharaoh.check_points(pharaoh.parse(points, position), len(pair[0]), len(pair[1]), position)
+        location = f"{names[2]}:{number}"
+        pharaoh.check_points(pharaoh.parse(points, location), len(pair[0]), len(pair[1]), location)
         counts.pairs += 1
         counts.tokens += len(pair[0]) + len(pair[1])
     return counts

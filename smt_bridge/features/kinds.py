@@ -131,7 +131,7 @@ def encode_words(words: list[str], pipeline: TextPipeline, vocab: Vocab) -> list
 def joint_windows(pairs: Sequence[AlignedPair], window: int) -> tuple[Ints, Ints]:
     """The windows of source words at all P positions of the distinct source sentences (P, w), end symbols
     included; also returns the index of the window for each of the N target words and end symbols (N,).
-    `window`: number of words w."""
+    `pairs`: at least one; `window`: number of words w."""
     starts: dict[tuple[int, ...], int] = {}
     windows: list[Ints] = []
     positions: list[int] = []

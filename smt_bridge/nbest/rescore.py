@@ -410,9 +410,10 @@ def entries(
     config: RescoreConfig,
 ) -> list[NbestEntry]:
     """Make the output entries of a sentence, with their new features `names`, whose values are `values`
-    (hypotheses, features). With `config.weights` they also get new totals, and the best comes first. Of
-    several lists, the hypotheses themselves are changed by `NbestLists.complete`. ConfigError for weights
-    that do not fit the features or, as decoder weights, the totals."""
+    (hypotheses, features). With `config.weights` they also get new totals, and the best comes first;
+    otherwise totals and order stay. Of several lists, the hypotheses themselves are changed by
+    `NbestLists.complete`. ConfigError for weights that do not fit the features or, as decoder weights, the
+    totals."""
     rescored = []
     weights, several = config.weights, len(lists.paths) > 1
     for hypothesis, holders, row in zip(sentence.hypotheses, sentence.lists, values, strict=True):

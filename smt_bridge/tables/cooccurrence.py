@@ -94,8 +94,8 @@ class TextCollector:
 
 
 def sort_suffixes(text: Numbers) -> Numbers:
-    """Sort the positions of a text (T,) by the next DEPTH words, doubling the number of words that are
-    compared (Manber and Myers 1993)."""
+    """Sort the positions of a text (T,) by the next DEPTH words, with END_OF_SENTENCE beyond its end: (T,).
+    The number of words that are compared is doubled each time (Manber and Myers 1993)."""
     ranks, order = text.copy(), np.zeros(len(text), np.int32)
     width = 1
     while width < DEPTH:

@@ -199,9 +199,9 @@ def check_pool(pool: Pool) -> None:
             len(pool.names),
             SMALL,
         )
-    dead = [name for name, constant in zip(pool.names, pool.constant(), strict=True) if constant]
-    if dead:
-        log.warning("constant within every sentence, so their weights stay 0: %s", ", ".join(dead))
+    constant = [name for name, is_constant in zip(pool.names, pool.constant(), strict=True) if is_constant]
+    if constant:
+        log.warning("constant within every sentence, so their weights stay 0: %s", ", ".join(constant))
 
 
 @dataclass
@@ -256,7 +256,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
     texts = [list(files.read_lines(path)) for path in references]
     if len({len(text) for text in texts}) > 1:
         raise files.unequal(references, [len(text) for text in texts])
-    judges: dict[int, BleuReferences] = {}
+    scorers: dict[int, BleuReferences] = {}
     names: list[str] = []
     rows: Rows = {}
     for path in paths:
@@ -279,12 +279,12 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
                     f"{files.name_of(path)}: features {' '.join(columns)}, but {paths[0]} has "
                     f"{' '.join(names)}; pool lists of one system only"
                 )
-            if number not in judges:
-                judges[number] = BleuReferences([files.split_words(text[number]) for text in texts])
+            if number not in scorers:
+                scorers[number] = BleuReferences([files.split_words(text[number]) for text in texts])
             features, stats = rows.setdefault(number, ([], []))
             values = [list(chain.from_iterable(hypothesis.features.values())) for hypothesis in group]
             features.append(np.array(values))
-            counts = [judges[number].statistics(hypothesis.text) for hypothesis in group]
+            counts = [scorers[number].statistics(hypothesis.text) for hypothesis in group]
             stats.append(np.array(counts, np.float64))
     return HypothesisRows(names, rows, len(texts[0]))
 

@@ -44,7 +44,8 @@ class Neighbors:
     counts: Floats  # (P,)
 
     def of(self, word: int, classes: Ints, count: int) -> Floats:
-        """How often a word of each class occurs next to the word, (C,), leaving out the word itself."""
+        """How often a word of each class occurs next to the word, (C,), leaving out the word itself.
+        `classes` (V,): the class of each word; `count`: C."""
         span = slice(self.starts[word], self.starts[word + 1])
         others, counts = self.words[span], self.counts[span]
         return sums_at(classes[others], counts * (others != word), count)

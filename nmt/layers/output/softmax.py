@@ -102,9 +102,9 @@ class _LogProbsAt(torch.autograd.Function):
         ctx.save_for_backward(features, matrix, bias, rows, targets)
         parts = []
         wide, wide_bias = aligned(matrix, bias)
-        for start, edges in blocks(rows, len(features)):
+        for start, span in blocks(rows, len(features)):
             scores = torch.log_softmax(F.linear(features[start : start + BLOCK], wide, wide_bias), 1)
-            parts.append(scores[rows[edges] - start, targets[edges]])
+            parts.append(scores[rows[span] - start, targets[span]])
         return torch.cat(parts)
 
     @staticmethod
@@ -114,11 +114,11 @@ class _LogProbsAt(torch.autograd.Function):
         wide, wide_bias = aligned(matrix, bias)
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(wide)
         d_bias = None if wide_bias is None else torch.zeros_like(wide_bias)
-        for start, edges in blocks(rows, len(features)):
+        for start, span in blocks(rows, len(features)):
             block = features[start : start + BLOCK]
-            weights = grad.new_zeros(len(block)).index_add_(0, rows[edges] - start, grad[edges])
+            weights = grad.new_zeros(len(block)).index_add_(0, rows[span] - start, grad[span])
             scores = torch.softmax(F.linear(block, wide, wide_bias), 1).mul_(-weights[:, None])
-            scores.index_put_((rows[edges] - start, targets[edges]), grad[edges], accumulate=True)
+            scores.index_put_((rows[span] - start, targets[span]), grad[span], accumulate=True)
             torch.mm(scores, wide, out=d_features[start : start + BLOCK])
             d_matrix.addmm_(scores.t(), block)
             if d_bias is not None:

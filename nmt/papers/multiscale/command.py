@@ -137,18 +137,18 @@ def count_arcs(args: argparse.Namespace) -> None:
     """Write the numbers of symbols and arcs of a text, and their ratio. Arcs do not cross ends of lines."""
     tokens = load_dictionary(args.dictionary)
     vocabulary = set(tokens.tokens)
-    count, total = 0, 0
+    symbols, arcs = 0, 0
     with options.line_progress(args, args.input) as progress:
         for line in progress.over(files.read_lines(args.input)):
             text = tuple(split_symbols(line, args.characters))
-            count += len(text)
-            total += sum(
+            symbols += len(text)
+            arcs += sum(
                 text[max(0, end - length) : end] in vocabulary
                 for end in range(1, len(text) + 1)
                 for length in range(1, min(end, tokens.longest) + 1)
             )
     with files.Writing(args.output) as out:
-        out.write(f"symbols\tarcs\tarcs per symbol\n{count}\t{total}\t{total / max(1, count):.4f}\n")
+        out.write(f"symbols\tarcs\tarcs per symbol\n{symbols}\t{arcs}\t{arcs / max(1, symbols):.4f}\n")
 
 
 if __name__ == "__main__":

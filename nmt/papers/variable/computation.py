@@ -23,18 +23,18 @@ class ComputationStep:
     unit: str
     layer: int  # from 1
     m: float  # share of the state that the layer decides to compute, 0 to 1
-    dimensions: int  # units of the layer that are computed
-    equivalent: float  # units of an Elman layer that does as much
+    dimensions: int  # hidden units that are computed
+    equivalent: float  # hidden units of an Elman layer that does as much
 
 
 @dataclass
 class LayerComputation:
-    """Amount of computation of one layer at each of T words."""
+    """Amount of computation of one layer at each of T units of a text."""
 
-    hidden: int  # its units
-    equivalent: float  # units of an Elman layer with as many operations as one of its units
+    hidden: int  # its number of hidden units
+    equivalent: float  # hidden units of an Elman layer with as many operations as one of these
     shares: Tensor  # (T,) m
-    dimensions: Tensor  # (T,) units that were computed
+    dimensions: Tensor  # (T,) hidden units that were computed
 
 
 @torch.no_grad()

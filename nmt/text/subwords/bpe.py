@@ -167,8 +167,9 @@ class MergeDropout:
 
 
 def all_units(lines: list[str], characters: Iterable[str]) -> list[str]:
-    """All units that can result when merges are dropped: single characters and the result of each merge,
-    inside and at the end of a word."""
+    """All units that can result when merges of codes of version 0.2 are dropped, sorted: each of `characters`
+    as a unit inside a word (with SEPARATOR) and at its end, and the result of each merge. `lines`: of the
+    file of codes. With version 0.1, the result of any merge may also end a word; that unit is not listed."""
     units = {unit for character in characters for unit in (character, character + SEPARATOR)}
     for line in lines:
         if not line.startswith("#version"):

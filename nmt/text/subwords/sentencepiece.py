@@ -274,6 +274,7 @@ class UnigramSampler(PieceSampler):
     backward walk (Kudo 2018, section 3.2, l = infinity)."""
 
     def __init__(self, pieces: dict[str, float], alpha: float, vocab: Vocab) -> None:
+        """`pieces`: their log p; those without an id in `vocab` are not used."""
         super().__init__(pieces, vocab)
         self.weights = {piece: alpha * score for piece, score in self.scores.items()}
         self.longest = max(map(len, self.weights), default=0)
