@@ -53,6 +53,7 @@ class PhraseTable:
     target: Int32s  # (R,) nodes of target phrases
     scores: Scores  # (R, F)
     reordering: Scores  # (R, 6); (R, 0) without a reordering table; nan if that lacks the row
+    reordering_row: Ints  # (R,) if equal rows of `reordering` are stored once: their indices; else (0,)
     alignment: Ints  # (R,) indices of alignments
     alignment_text: Bytes  # of all distinct alignments, one after the other
     alignment_cut: Ints  # (A + 1,)
@@ -121,6 +122,8 @@ class PhraseTable:
     def log_reordering(self, rows: Ints) -> Floats:
         """The reordering scores of rows, natural logarithms, nan for a row that the reordering table lacks:
         (O,) -> (O, 6)"""
+        if len(self.reordering_row):
+            rows = self.reordering_row[rows]
         return decode_scores(self.reordering[rows], self.reordering_values)
 
     def points(self, row: int) -> list[tuple[int, int]]:
@@ -160,7 +163,8 @@ class PhraseTable:
         nodes, rows = len(self.source_word), self.rows
         shapes = (
             rows > 0
-            and {len(self.scores), len(self.reordering), len(self.alignment)} == {rows}
+            and {len(self.scores), len(self.reordering_row) or len(self.reordering), len(self.alignment)}
+            == {rows}
             and self.scores.ndim == self.reordering.ndim == 2
             and self.reordering.shape[1] in (0, 6)
             and are_cuts(self.starts, rows)
@@ -173,6 +177,7 @@ class PhraseTable:
             and within(self.alignment, 0, len(self.alignment_cut) - 1)
             and are_codes(self.scores, self.score_values)
             and are_codes(self.reordering, self.reordering_values)
+            and within(self.reordering_row, 0, len(self.reordering))
             and not has_nan(self.score_values if self.score_values.size else self.scores)
         )
 
@@ -248,19 +253,48 @@ Codes = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 def quantize(table: PhraseTable, bits: int, storage: ArrayStorage = MEMORY) -> PhraseTable:
-    """Return a copy of the table whose translation and reordering scores are codes of 8 or 16 bits.
-    `storage`: of the codes; OSError if its disk is full. ValueError for a table that is quantized already."""
+    """Return a copy of the table whose translation and reordering scores are codes of 8 or 16 bits; equal
+    rows of reordering codes of 8 bits are stored once where that saves space. `storage`: of the codes;
+    OSError if its disk is full. ValueError for a table that is quantized already."""
     if table.score_values.shape[1]:
         raise ValueError("quantized already")
     scores, score_values = quantize_scores(table.scores, bits, storage)  # type: ignore[arg-type]
     reordering, reordering_values = quantize_scores(table.reordering, bits, storage)  # type: ignore[arg-type]
+    reordering, reordering_row = share_rows(reordering, storage)
     return replace(
         table,
         scores=scores,
         score_values=score_values,
         reordering=reordering,
+        reordering_row=reordering_row,
         reordering_values=reordering_values,
     )
+
+
+def share_rows(codes: Codes, storage: ArrayStorage = MEMORY) -> tuple[Codes, Ints]:
+    """Store equal rows of codes once: (R, F) -> (T, F) and the index of each row among them, (R,). Codes of
+    16 bits, and those for which that saves nothing, come back as they are, with no indices, (0,)."""
+    columns, each = codes.shape[1], np.zeros(0, np.int32)
+    if codes.dtype != np.uint8 or not 0 < columns < 8:
+        return codes, each
+    places = 8 * np.arange(columns)
+
+    def keys(rows: slice) -> Int64s:
+        return codes[rows].astype(np.int64) @ (1 << places)
+
+    distinct = np.zeros(0, np.int64)
+    for rows in blocks(len(codes)):
+        distinct = np.union1d(distinct, keys(rows))
+    index: Ints = (
+        storage.empty(len(codes), np.uint16)
+        if len(distinct) <= 1 << 16
+        else storage.empty(len(codes), np.int32)
+    )
+    if index.nbytes + columns * len(distinct) >= codes.nbytes:
+        return codes, each
+    for rows in blocks(len(codes)):
+        index[rows] = np.searchsorted(distinct, keys(rows))
+    return (distinct[:, None] >> places & 255).astype(np.uint8), index
 
 
 def quantize_scores(scores: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Codes, Floats]:

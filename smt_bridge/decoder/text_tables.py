@@ -421,6 +421,7 @@ class RowCollector:
             alignment_text=alignment_text,
             alignment_cut=smallest(alignment_cut, np.int32, np.int64),
             score_values=np.zeros((self.columns, 0), np.float32),
+            reordering_row=np.zeros(0, np.int32),
             reordering_values=np.zeros((width - self.columns, 0), np.float32),
         )
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from nmt.errors import DataError
-from nmt.io import files
+from nmt.io import files, mapped
 from smt_bridge.decoder import system
 from smt_bridge.decoder.phrases import (
     PhraseTrie,
@@ -21,7 +21,7 @@ from smt_bridge.decoder.phrases import (
     path_words,
     word_ids,
 )
-from smt_bridge.decoder.table import clusters, code_book, nearest, quantize, quantize_scores
+from smt_bridge.decoder.table import clusters, code_book, nearest, quantize, quantize_scores, share_rows
 from smt_bridge.decoder.text_tables import check_lines, read_table
 from tests.nmt.formats.test_phrase_table import BAD
 from tests.smt_bridge.decoder.models import build_trie, decoder, sentence, write_model
@@ -257,6 +257,29 @@ def test_a_table_of_few_values_is_the_same(bits: int, kind: type, tmp_path: Path
     assert not broken.is_sound()
     with pytest.raises(ValueError, match="already"):
         quantize(small, bits)
+
+
+@pytest.mark.parametrize("rows", [7, 1000])
+def test_equal_rows_of_codes_are_stored_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.choice(np.array([0, 1, 255], np.uint8), (900, 6))[rng.integers(900, size=5000)]
+    monkeypatch.setattr(mapped, "ROWS", rows)
+    distinct, index = share_rows(codes)
+    assert (distinct[index] == codes).all() and index.dtype == np.uint16
+    assert len(distinct) == len(np.unique(codes, axis=0)) < 900
+    for alone in (codes[:, :0], codes.astype(np.uint16), rng.integers(256, size=(500, 6)).astype(np.uint8)):
+        same, index = share_rows(alone)
+        assert same is alone and not len(index)
+
+
+def test_a_table_with_shared_rows_is_the_same(tmp_path: Path) -> None:
+    table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
+    table = replace(table, reordering=table.reordering[np.arange(table.rows) % 9])
+    small, rows = quantize(table, 8), np.arange(table.rows)[::-1]
+    assert small.is_sound() and small.reordering.shape == (9, 6) and len(small.reordering_row) == table.rows
+    np.testing.assert_array_equal(small.log_reordering(rows), table.log_reordering(rows))
+    assert not replace(small, reordering_row=small.reordering_row + 1).is_sound()
+    assert not replace(small, reordering_row=small.reordering_row[1:]).is_sound()
 
 
 def test_without_reordering(tmp_path: Path) -> None:

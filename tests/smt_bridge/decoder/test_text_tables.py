@@ -98,6 +98,7 @@ def naive_table(path: str, columns: int, reordering: str | None) -> dict[str, ob
         "alignment_text": b"".join(alignments),
         "alignment_cut": np.cumsum([0, *map(len, alignments)]).tolist(),
         "score_values": [[]] * columns,
+        "reordering_row": [],
         "reordering_values": [[]] * (6 if reordering else 0),
         "source_count": len(set(sources)),
     }
