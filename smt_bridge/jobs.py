@@ -113,14 +113,14 @@ class ScoringJob:
         numbered = islice(enumerate(chunks), max(lost, default=-1) + 1)
         lost_chunks = (chunk for number, chunk in numbered if number in lost)
         for (position, rows), (_, scores) in zip(lost.values(), compute(lost_chunks), strict=False):
-            self.check_rows(scores, rows)
+            self.check_rows(rows, len(scores))
             self.write(scores, position, last=False)
 
-    def check_rows(self, values: Scores, rows: int) -> None:
-        """DataError unless the scores of a finished chunk have `rows` rows, as its chunk of the input has."""
-        if len(values) != rows:
+    def check_rows(self, recorded: int, rows: int) -> None:
+        """DataError unless a record has as many rows as its chunk of the input."""
+        if recorded != rows:
             raise DataError(
-                f"{self.path}: holds {len(values)} scores where the input has {rows} rows; remove "
+                f"{self.path}: holds {recorded} scores where the input has {rows} rows; remove "
                 f"{self.folder} to start over"
             )
 
@@ -144,7 +144,7 @@ def resume_chunks(
     if job:
         for scores in job.finished():
             chunk = next(stream, list[Row]())
-            job.check_rows(scores, count_rows(chunk))
+            job.check_rows(len(scores), count_rows(chunk))
             yield chunk, scores
     for chunk, scores in compute(stream):
         if job:

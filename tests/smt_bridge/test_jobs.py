@@ -130,6 +130,10 @@ def test_lost_chunks_are_computed_in_their_place(tmp_path: Path) -> None:
     assert asked == [1, 3] and next(read) == 4  # what follows the last lost chunk is not read
     found = list(ScoringJob(tmp_path, 2).finished())
     assert same(found[:3], blocks[:3]) and is_lost(found[3]) and same(found[4:], blocks[4:])
+    with pytest.raises(DataError, match=f"holds {len(blocks[3])} scores where the input has 1 rows"):
+        job.recompute_lost(
+            iter(range(100)), lambda chunks: ((number, blocks[number][:1]) for number in chunks)
+        )
     job.recompute_lost(iter(range(100)), lambda chunks: ((number, blocks[number]) for number in chunks))
     assert same(list(ScoringJob(tmp_path, 2).finished()), blocks)
 
