@@ -40,7 +40,7 @@ def page(parser: Parser) -> str:
             "description": about[:1].lower() + about[1:],
         },
     )
-    return str(made)
+    return re.sub(r"(?m)^(?=\.[a-z]{3,})", r"\\&", str(made))  # an ending such as .tmx is no macro
 
 
 def main(folder: Path) -> None:

@@ -105,7 +105,7 @@ def test_pruning_without_and_with_a_text(command: Command, tmp_path: Path) -> No
 def test_pruning_is_refused(
     line: str, message: str, command: Command, refused: Callable[..., str], tmp_path: Path
 ) -> None:
-    assert message in refused(command("smt-filter-table", *line.split(), "-o", "o", cwd=tmp_path))
+    assert message in refused(command("smt-filter-table", "-q", *line.split(), "-o", "o", cwd=tmp_path))
     assert not (tmp_path / "o").exists()
 
 
