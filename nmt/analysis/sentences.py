@@ -105,7 +105,8 @@ def heat_map(
     paths: Sequence[Path],
 ) -> None:
     """Draw weights (rows, columns) from white (0) to blue (1), with the labels `rows` on the left and
-    `columns` above, and write the figure to `paths`."""
+    `columns` above and the title below, and write the figure to `paths`. UserError for a path that cannot be
+    written, and where matplotlib is not installed."""
     figure, axes = pyplot().subplots(
         figsize=(max(3.0, 0.42 * len(columns) + 1.6), max(2.4, 0.34 * len(rows) + 1.4)), layout="constrained"
     )

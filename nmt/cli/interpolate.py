@@ -119,13 +119,13 @@ def command(argv: Sequence[str] | None) -> None:
     members = [
         line_scorer(path, args.checkpoint, args.device, tokenized=args.tokenized) for path in args.models
     ]
-    parts = [
+    models = [
         language_model.MixtureModel(path, checkpoint_update(path, args.checkpoint), "")
         for path in args.models
     ]
-    for part in parts:
-        part.sha256 = language_model.fingerprint(part.path, part.step)
-    mixture = language_model.MixtureFile(parts, [interpolation.uniform(len(members)).tolist()])
+    for model in models:
+        model.sha256 = language_model.fingerprint(model.path, model.step)
+    mixture = language_model.MixtureFile(models, [interpolation.uniform(len(members)).tolist()])
     with files.parent_folders(args.output):
         if args.input:
             learn(args, members, mixture)

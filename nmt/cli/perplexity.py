@@ -103,8 +103,8 @@ class PerplexityTotals:
     def add_packed(self, line: str) -> None:
         """Add the counts and sums that `pack` formatted."""
         for name, value in zip(COUNTED, line.split(" "), strict=True):
-            mine = getattr(self, name)
-            setattr(self, name, mine + type(mine)(value))
+            total = getattr(self, name)
+            setattr(self, name, total + type(total)(value))
 
     @property
     def units(self) -> int:

@@ -13,7 +13,7 @@ LONGEST = 40  # characters; more digits than a double or 64 bits can hold
 
 INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 REAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
-LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1  # absolute value of an integer
 ACCEPTED = "_\t\n\v\f\r\x1c\x1d\x1e\x1f"  # ASCII that float() accepts in or around a number, besides blanks
 
 
@@ -24,7 +24,7 @@ def shown(text: str | bytes, most: int = LONGEST) -> str:
 
 
 def integer(text: str) -> int:
-    """Parse a whole number that fits into 64 bits. ValueError for anything else."""
+    """Parse a whole number from -LARGEST to LARGEST, of at most 19 digits. ValueError for anything else."""
     if not INTEGER.fullmatch(text):
         raise ValueError(f"{shown(text)} is not a whole number")
     value = int(text)
@@ -34,7 +34,7 @@ def integer(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Parse a whole number of 0 or more, digits only, that fits into 64 bits. ValueError for anything
+    """Parse a whole number from 0 to LARGEST, of at most 19 digits and no sign. ValueError for anything
     else."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{shown(text)} is not a count")

@@ -21,15 +21,17 @@ SAME = 0.5
 
 
 class DelayedSignals:
-    """`with delayed:` in the main thread postpones handling of a signal to the end of the block.
+    """`with delayed:` in the main thread postpones what the handler of `listen` does at the first signal to
+    the end of the outermost block. A second signal ends the process at once, and other handlers are not
+    delayed.
 
     Compiled code needs this: an exception from a signal handler while its arguments are unpacked causes a
     segmentation fault.
     """
 
     def __init__(self) -> None:
-        self.depth = 0
-        self.late: Callable[[], object] | None = None
+        self.depth = 0  # of nested blocks; the handler tests it
+        self.late: Callable[[], object] | None = None  # the postponed call, which the handler stores here
 
     def __enter__(self) -> None:
         self.depth += 1

@@ -34,7 +34,8 @@ class HeadGrid:
         row = index.new_zeros(S * W).index_copy_(0, index, torch.arange(len(index), device=device))
         head = torch.arange(heads, device=device)
         part = heads * torch.arange(parts, device=device)[:, None, None, None]
-        # A position of padding gets the vectors of the first hypothesis, which nobody reads.
+        # `into`: the vector for each position of the grid; `back`: the position in the grid of each vector. A
+        # position of padding gets the vectors of the first hypothesis, which nobody reads.
         self.into = (row.view(S, 1, W) * parts * heads + part + head[:, None]).flatten()
         self.back = ((index // W * heads)[:, None] + head).mul_(W).add_((index % W)[:, None]).flatten()
 
@@ -364,7 +365,7 @@ class SentenceCache:
     def step(self, layers: int, heads: int, like: Tensor, grid: HypothesisGrid) -> "SentenceStep":
         """Begin a step of a decoder with this many layers and heads. `like`: a matrix with the type and the
         width D of the vectors. `grid`: the layout of the hypotheses over all S sentences, see
-        `sentence_grid`."""
+        `sentence_grid`. Claims the next columns of the store, so a second step of this cache copies it."""
         assert grid.index is not None
         (S, W), C = grid.shape, self.mask.shape[1]
         cache = self

@@ -1,12 +1,13 @@
 """The interface of translation models, and capabilities that only some of them have.
 
-A model is a subclass of `TranslationModel`; `nmt/models/registry.py` maps the name in `model.type` to it. The
-other protocols here are optional capabilities: callers check `isinstance(model, PrefixTrees)`, and
-fall back or report in one line what the model cannot do.
+A model is a subclass of `TranslationModel`, or of `AlignedModel` if it reads a word alignment;
+`nmt/models/registry.py` maps the name in `model.type` to it. `StepModel` is what search needs of a model; the
+protocols after `TranslationModel` are optional capabilities: callers check `isinstance(model, PrefixTrees)`,
+and fall back or report in one line what the model cannot do.
 
 Shapes: B sentences, N target tokens of a batch, R rows (hypotheses), S sentences in search, L source words, V
 target words, T token ids, K output features; of aligned models n order, w source words of a window, P source
-windows, G queries. Probabilities are natural logarithms.
+windows, H hidden units, G queries. Probabilities are natural logarithms.
 """
 
 from collections.abc import Mapping, Sequence, Set

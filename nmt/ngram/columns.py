@@ -221,8 +221,9 @@ class WordLookup:
 
 
 def word_eights(text: PaddedText, starts: Ints, lengths: Ints) -> list[tuple[Ints | slice, Words64]]:
-    """Cut words into columns of eight bytes, padded with zeros. Returns, for each column, the words that are
-    long enough to have it and their bytes; words longer than LONGEST are left out."""
+    """Cut words, given by position and length in bytes (P,), into columns of eight bytes, padded with zeros.
+    Returns, for each column, the indices of the words that have bytes in it, and these bytes. The first
+    column has all words, as a slice; words longer than LONGEST are zeros there, and in no other column."""
     columns: list[tuple[Ints | slice, Words64]] = []
     left = np.where(lengths <= LONGEST, lengths, 0)
     columns.append((slice(None), text.eights[starts] & FIRST_BYTES[np.minimum(left, 8)]))

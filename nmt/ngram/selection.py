@@ -154,8 +154,9 @@ class Trial:
 
 def search_size(side: Side, path: str, dev: str, order: Ints, config: SelectionConfig) -> list[Trial]:
     """Estimate models from all lines of `path` in `order`, from the best half, the best quarter ... of them,
-    at most `config.steps` models; returns their perplexities on the development text `dev`. `order`: line
-    indices, best first. DataError for bad text, and if `dev` has no words."""
+    at most `config.steps` models; returns their perplexities on the development text `dev`. `path`: general
+    text in the language of `side`; `order`: its line indices, best first. DataError for bad text, and if
+    `dev` has no words."""
     texts = [side.read(line) for line in files.read_lines(dev)]
     if not any(texts):
         raise DataError(f"{dev}: no words, expected a development text of the domain")

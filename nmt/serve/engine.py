@@ -46,8 +46,8 @@ class TranslateOptions:
     beam_size: int = 0  # 0: the engine's own
     tokenized: bool = False  # words between blanks, in and out
     distinct: bool = False  # no two hypotheses with the same text
-    attention: bool = False
-    parse: bool = False
+    attention: bool = False  # answer with attention weights
+    parse: bool = False  # answer with the encoder's parse of the source
     terms: tuple[tuple[str, str], ...] = ()  # source terms, and the translations that they must have
     avoid: tuple[str, ...] = ()  # phrases that the translation may not contain
     prepared: object = field(default=None, compare=False)  # what Engine.prepare returned

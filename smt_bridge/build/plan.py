@@ -38,7 +38,8 @@ GRADES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)  # of speed; coarse, so that
 
 @dataclass(frozen=True)
 class Rates:
-    """Throughput (units per second) or cost (seconds per unit) of one core of the reference machine."""
+    """Throughput (units per second) or cost (seconds per unit) of one core of the reference machine, and the
+    speedup by a second one."""
 
     preparing: float = 3000  # pairs cleaned, tokenized and truecased
     aligning: float = 25_000  # target words, both directions

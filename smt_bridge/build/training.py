@@ -154,9 +154,9 @@ def share(build: Build) -> float:
 def check_networks(build: Build, path: str) -> None:
     """DataError for a plan with a network that nmt-train could not train. `path`: file of the plan."""
     for number, network in enumerate(build.plan.networks):
-        training = network_task(build, network)
+        task = network_task(build, network)
         try:
-            config_file.from_mapping(training.content, training.preset or None)
+            config_file.from_mapping(task.content, task.preset or None)
         except ConfigError as error:
             raise DataError(
                 f"{path}: networks[{number}]: {error}; is it the plan.json of a build?"
@@ -236,8 +236,8 @@ def train_network(task: TrainingTask) -> None:
         run, output = Path(task.run), Path(task.output)
         if not run_directory.exists(output):
             run_training(config_file.from_mapping(task.content, task.preset or None))
-            best = None if task.name == "attention" else [run_directory.find_step(run, "best")]
-            checkpoint.write_average(run, output, best, AVERAGED)
+            steps = None if task.name == "attention" else [run_directory.find_step(run, "best")]
+            checkpoint.write_average(run, output, steps, AVERAGED)
         # The last file of the run. It is missing if training was killed just before writing it; a later step
         # would then measure the back ends itself, and might choose another one.
         back_ends = output / run_directory.BACK_ENDS

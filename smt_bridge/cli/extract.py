@@ -72,7 +72,7 @@ def parser() -> options.Parser:
         help="write word translation probabilities to STEM.e2f and STEM.f2e",
     )
     parser.derived = lambda args: (
-        [("--lexical", f"{args.lexical}.{way}") for way in ("e2f", "f2e")] if args.lexical else []
+        [("--lexical", f"{args.lexical}.{suffix}") for suffix in ("e2f", "f2e")] if args.lexical else []
     )
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")

@@ -1,5 +1,5 @@
-"""smt-ini: show, check and edit a moses.ini. Edits change num-features and weights together, and no other
-byte."""
+"""smt-ini: show, check and edit a moses.ini. An edit changes num-features and weights together, and only the
+lines of its feature and weights; if the output is in another folder, paths of files become absolute."""
 
 import argparse
 import logging

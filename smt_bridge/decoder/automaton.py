@@ -35,7 +35,7 @@ class Automaton(NamedTuple):
     start_state: int  # state after <s>
     end: int  # word id of </s>
     records: Words64  # arrays of the trie, see nmt/ngram/trie.py
-    books: Floats
+    books: Floats  # code books
     layout: Int64s
     memo: Int64s  # (MEMO, 3) latest results of `step`, which changes it
 

@@ -1,8 +1,8 @@
 """Coverages of the compiled search, and the spans that may be translated after each.
 
 A coverage consists of the first untranslated word and 64 bits for the words from there on, so sentences may
-have any length. Coverages are numbered; the possible next spans and the future cost are computed once for
-each.
+have any length, but a phrase that leaves a gap ends within these words, even without a distortion limit.
+Coverages are numbered; the possible next spans and the future cost are computed once for each.
 """
 
 import numpy as np
@@ -88,13 +88,13 @@ def permits(C: ReorderingConstraints, gap: int, mask: np.uint64, start: int, las
 def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: int) -> int:
     """Return the number of a coverage, see `is_covered`, of a sentence of n words. A new one is added with
     its future cost; -1 if memory is full, which sets `counters[FULL]`. `future`: see OptionArrays."""
-    size = len(S.coverage_table) - 1
-    slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & size
+    slot_mask = len(S.coverage_table) - 1  # the size is a power of 2
+    slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & slot_mask
     while S.coverage_table[slot] != -1:
         number = S.coverage_table[slot]
         if S.gap[number] == gap and S.mask[number] == mask:
             return int(number)
-        slot = (slot + 1) & size
+        slot = (slot + 1) & slot_mask
     number = S.counters[COVERAGES]
     if number >= len(S.gap):
         S.counters[FULL] = 1
@@ -164,7 +164,7 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
             if last - gap < 64 and (mask >> np.uint64(last - gap)) & bit:
                 break
             if start != gap and ((limit >= 0 and last + 1 - gap > limit) or last - gap >= 64):
-                break  # the first gap could not be reached from there
+                break  # the first gap could not be reached from there, or the mask has no bit for the word
             span = start * longest + last - start
             if options.number[span] == 0 or (
                 constrained and not permits(options.constraints, gap, mask, start, last, limit)

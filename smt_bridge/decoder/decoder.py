@@ -263,8 +263,8 @@ class Decoder:
         return listed
 
     def task(self, marked: MarkedLine, listing: Listing, stop: threading.Event | None = None) -> SearchTask:
-        """Prepare a line with at least one word for the search: gather and score its options. Raises Stopped
-        once `stop` is set; ConfigError as `OptionBuilder.score`."""
+        """Prepare a line with at least one word for the search: gather and score its options. `listing`: what
+        the search will list. Raises Stopped once `stop` is set; ConfigError as `OptionBuilder.score`."""
         sentence = self.options.gather(marked)
         return SearchTask(
             sentence=sentence,

@@ -39,9 +39,9 @@ class GatheredOptions:
         """Append the options of the span from `first` to `last`, if there are any: rows of the table, and
         options that are not in it."""
         if extras:
-            number = -1 - len(self.extras)
+            row = -1 - len(self.extras)
             self.extras += extras
-            rows = np.concatenate([rows, np.arange(number, number - len(extras), -1)])
+            rows = np.concatenate([rows, np.arange(row, row - len(extras), -1)])
         if len(rows):
             self.spans.append((first, last))
             self.rows.append(rows)
@@ -58,11 +58,11 @@ class Sentence:
     extras: list[ExtraOption]
     first: Int32s  # (O,) first source word
     last: Int32s  # (O,) last source word
-    text: Int32s  # target words of all options: ids of the table's words, followed by `outside`
+    text: Int32s  # (W,) target words of all options: ids of the table's words, followed by `outside`
     start: Int32s  # (O,) words of an option: text[start : start + length]
     length: Int32s  # (O,)
     outside: list[str]  # target words that are not in the table
-    longest: int  # most words of a span
+    longest: int  # maximum number of words of a span
 
     @property
     def size(self) -> int:
@@ -97,16 +97,16 @@ class Sentence:
         points = self.points(option)
         return sorted(points) if self.extra(option) is None else points
 
-    def ids(self, number: Callable[[str], int]) -> Int32s:
-        """Convert `text` to the ids of another vocabulary: (W,). Calls `number`, which returns the id of a
+    def ids(self, id_of: Callable[[str], int]) -> Int32s:
+        """Convert `text` to the ids of another vocabulary: (W,). Calls `id_of`, which returns the id of a
         word, once for each distinct word."""
         distinct, inverse = np.unique(self.text, return_inverse=True)
-        return np.array([number(self.word(word)) for word in distinct.tolist()], np.int32)[inverse]
+        return np.array([id_of(self.word(word)) for word in distinct.tolist()], np.int32)[inverse]
 
-    def word(self, number: int) -> str:
+    def word(self, word_id: int) -> str:
         """The target word of an id in `text`."""
         size = len(self.table.words)
-        return self.table.words[number] if number < size else self.outside[number - size]
+        return self.table.words[word_id] if word_id < size else self.outside[word_id - size]
 
     def slices(self, path: Iterable[int] | Int32s) -> list[slice]:
         """The slice of `text` with the words of each option of a derivation."""
@@ -132,23 +132,34 @@ class Sentence:
 
 
 def future_costs(
-    n: int, longest: int, first: Int32s, number: Int32s, estimate: Floats, stop: threading.Event | None = None
+    n: int,
+    longest: int,
+    first_option: Int32s,
+    option_count: Int32s,
+    estimate: Floats,
+    stop: threading.Event | None = None,
 ) -> Floats:
     """Compute the best score of any sequence of options that covers each span, ignoring reordering: (n, n).
-    Entry (i, j) is the span of words i to j; about -1e9 for a span that no options cover. `longest`: most
-    words of an option; `first`, `number`: see `span_index`; `estimate`: score of each option (O,). Raises
-    Stopped once `stop` is set."""
+    Entry (i, j) is the span of words i to j; about -1e9 for a span that no options cover. `longest`: maximum
+    number of source words of an option; `first_option`, `option_count`: of each span, by `span_index`;
+    `estimate`: score of each option (O,). Raises Stopped once `stop` is set."""
     cost = np.full((n, n), -1e9)
     size, start = 1, 0
     while size <= n:
         go_on(stop)
-        size, start = fill_costs(cost, size, start, longest, first, number, estimate)
+        size, start = fill_costs(cost, size, start, longest, first_option, option_count, estimate)
     return cost
 
 
 @njit
 def fill_costs(
-    cost: Floats, size: int, start: int, longest: int, first: Int32s, number: Int32s, estimate: Floats
+    cost: Floats,
+    size: int,
+    start: int,
+    longest: int,
+    first_option: Int32s,
+    option_count: Int32s,
+    estimate: Floats,
 ) -> tuple[int, int]:
     """Fill in `cost` from the span of `size` words from word `start` on, shortest spans first, for a limited
     amount of work. Other arguments as for `future_costs`. Returns the size and the first word of the span to
@@ -158,7 +169,7 @@ def fill_costs(
         last = start + size - 1
         if size <= longest:
             span = start * longest + size - 1
-            for option in range(first[span], first[span] + number[span]):
+            for option in range(first_option[span], first_option[span] + option_count[span]):
                 cost[start, last] = max(cost[start, last], estimate[option])
         for middle in range(start, last):
             cost[start, last] = max(cost[start, last], cost[start, middle] + cost[middle + 1, last])
@@ -207,9 +218,9 @@ def spans(words: int, longest: int) -> list[tuple[int, int]]:
 
 def span_index(first: Int32s, last: Int32s, n: int, longest: int) -> tuple[Int32s, Int32s]:
     """The first option and the number of options of each span, (n * longest,) each; the span of k words from
-    word i has the index i * longest + k - 1. `first`, `last`: span of each option (O,); options of the same
-    span must stand together."""
-    offset, number = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
+    word i has the index i * longest + k - 1. `first`, `last`: the first and last word of each option (O,);
+    options of the same span must stand together."""
+    first_option, option_count = np.zeros(n * longest, np.int32), np.zeros(n * longest, np.int32)
     span, indices, sizes = np.unique(first * longest + last - first, return_index=True, return_counts=True)
-    offset[span], number[span] = indices, sizes
-    return offset, number
+    first_option[span], option_count[span] = indices, sizes
+    return first_option, option_count

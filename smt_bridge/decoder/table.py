@@ -253,9 +253,10 @@ Codes = NDArray[np.uint8] | NDArray[np.uint16]
 
 
 def quantize(table: PhraseTable, bits: int, storage: ArrayStorage = MEMORY) -> PhraseTable:
-    """Return a copy of the table whose translation and reordering scores are codes of 8 or 16 bits; equal
-    rows of reordering codes of 8 bits are stored once where that saves space. `storage`: of the codes;
-    OSError if its disk is full. ValueError for a table that is quantized already."""
+    """Return a table whose translation and reordering scores are codes of 8 or 16 bits, and which shares its
+    other arrays with `table`; equal rows of reordering codes of 8 bits are stored once where that saves
+    space. `storage`: of the codes; OSError if its disk is full. ValueError for a table that is quantized
+    already."""
     if table.score_values.shape[1]:
         raise ValueError("quantized already")
     scores, score_values = quantize_scores(table.scores, bits, storage)  # type: ignore[arg-type]

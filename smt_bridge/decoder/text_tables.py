@@ -45,7 +45,7 @@ REORDERING_SCORES = 6
 Floats = NDArray[np.float32]
 SPACE, LINE_END = b" \n"
 TAB, POINT, PLUS, MINUS, ZERO, NINE, SMALL_E, LARGE_E = b"\t.+-09eE"
-SCORE_BYTES = b"0123456789.eE+- \t"
+SCORE_BYTES = b"0123456789.eE+- \t"  # of decimal numbers and the blanks between them
 IMPOSSIBLE = 1 << 30  # more words than a phrase has
 EXACT_INTEGER = 1 << 53  # up to which all integers are doubles
 POWERS = np.array([10.0**power for power in range(23)])  # those that are exact
@@ -131,7 +131,7 @@ def single_blanks(phrase: bytes) -> bytes:
 
 def log_scores(texts: Sequence[bytes], columns: int) -> tuple[Floats, bool]:
     """Parse the score fields of N rows as natural logarithms, FLOOR at least: (N, columns); also returns
-    whether no field has more than digits, signs and blanks. ValueError for fields that cannot be read."""
+    whether all fields consist of SCORE_BYTES. ValueError for fields that cannot be read."""
     values, sound = np.empty((len(texts), columns)), True
     odd = np.ones(len(texts), bool)
     if HAVE_NUMBA:
@@ -262,9 +262,9 @@ def split_table(lines: Sequence[bytes], path: str, first: int) -> list[list[byte
 
 
 def ends_as_usual(*fields: set[bytes], count: int) -> bool:
-    """Whether lines have 3 to 7 fields, `count`, and nothing in the sixth and the seventh, as in lines that
-    end in ||| |||. `fields`: the different contents of the sixth field and, if there is one, of the
-    seventh."""
+    """Whether lines have 3 to 7 fields, and nothing in the sixth and the seventh, as in lines that end in
+    ||| |||. `count`: number of fields of each line; `fields`: the different contents of the sixth field and,
+    if there is one, of the seventh."""
     return 3 <= count <= 7 and all(field <= {text} for field, text in zip(fields, (b" ", b""), strict=False))
 
 
@@ -466,26 +466,27 @@ def read_table(
     columns: int,
     reordering: str | None,
     storage: ArrayStorage = MEMORY,
-    count: Callable[[int], object] = int,
+    progress: Callable[[int], object] = int,
 ) -> PhraseTable:
     """Read a phrase table of `columns` scores from text, with its reordering table if `reordering` is not
     None. DataError, with the line, for the wrong number of scores and for anything that Moses would refuse or
     misread. Logs a warning if the reordering table lacks pairs.
 
     `storage`: of the arrays, those of the table and others, about 200 bytes for each row; OSError if its disk
-    is full. `count`: called with the number of rows of each block."""
+    is full. `progress`: called with the number of rows of each block; tables that turn out to have different
+    pairs, or another order, are read again without calling it."""
     if reordering:
-        both = read_side_by_side(path, columns, reordering, storage, count)
+        both = read_side_by_side(path, columns, reordering, storage, progress)
         return (both or read_with_lookup(path, columns, reordering, storage)).table()
     rows = RowCollector(path, columns, storage)
     for lines in read_line_blocks(path):
         rows.add(lines, rows.split(lines), np.zeros((len(lines), 0), np.float32))
-        count(len(lines))
+        progress(len(lines))
     return rows.table()
 
 
 def read_side_by_side(
-    path: str, columns: int, reordering: str, storage: ArrayStorage, count: Callable[[int], object]
+    path: str, columns: int, reordering: str, storage: ArrayStorage, progress: Callable[[int], object]
 ) -> RowCollector | None:
     """Read both tables side by side; parameters and errors as in `read_table`. None if the tables do not have
     the same pairs in the same order."""
@@ -501,7 +502,7 @@ def read_side_by_side(
         except ValueError:
             refuse_reordering(others, reordering, rows.next_line)
         rows.add(lines, fields, scores)
-        count(len(lines))
+        progress(len(lines))
     return rows
 
 
@@ -514,9 +515,9 @@ def read_with_lookup(path: str, columns: int, reordering: str, storage: ArraySto
     for lines in read_line_blocks(path):
         fields = rows.split(lines)
         pairs = zip(*([field.strip(b" \t") for field in column] for column in fields[:2]), strict=True)
-        found = np.array([keys.get(pair, -1) for pair in pairs])
-        missing += int((found < 0).sum())
-        rows.add(lines, fields, values[found])
+        indices = np.array([keys.get(pair, -1) for pair in pairs])  # -1: the last row, of nan
+        missing += int((indices < 0).sum())
+        rows.add(lines, fields, values[indices])
     if missing:
         log.warning(
             (

@@ -243,7 +243,7 @@ class CorpusTotals:
 
     def good_turing(self) -> Floats:
         """Discount factors (MAX_COUNT + 1,) of the counts c from 0 to MAX_COUNT: (c + 1) n[c + 1] / (c n[c]),
-        at most 1, where n[c] pairs occur c times; 1 if n[c] or n[c + 1] is 0."""
+        at most 1, where n[c] pairs occur c times; 1 for c = 0, and if n[c] or n[c + 1] is 0."""
         n = self.counts_of_counts.astype(np.float64)
         factor = np.ones(MAX_COUNT + 1)
         for c in range(1, MAX_COUNT + 1):

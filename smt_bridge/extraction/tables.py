@@ -269,8 +269,8 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """Score a bucket. Returns parts of PART_LINES lines, of the phrase table and of the reordering table in
-    turn."""
+    """Score a bucket. Returns parts of up to PART_LINES lines, of the phrase table and of the reordering
+    table in turn."""
     pairs = read_pairs(worker, number)
     totals = np.concatenate(worker.gather(TOTALS, worker.buckets, number, 3))
     columns = worker.lines.format(pairs, totals)

@@ -53,8 +53,8 @@ class Translation(PairFeature):
         return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each target given its source, or the reverse if `inverse`; includes the end
-        symbol."""
+        """Natural log p of each target given its source, or the reverse if `inverse`, end symbol included:
+        (pairs,). With unknown=split also the log of the corpus shares of unknown words."""
         run = self.run
         sources, targets, source_of = pairs.sources, pairs.targets, pairs.source_of
         if self.inverse:

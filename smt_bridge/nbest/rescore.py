@@ -316,7 +316,7 @@ def check_sentences(
 ) -> int:
     """Check all sentences of the lists before any feature is computed, so that no error interrupts the work
     later; returns the number of sentences. UserError if text, segmentation, alignment, features or weights do
-    not fit. Without features there is no such work, and only the sentences themselves are checked."""
+    not fit. Without features only the sentences themselves are checked. `forms`: of each feature."""
     count, zeros = 0, [0.0] * len(features)
     for sentence in sentences:
         count += 1

@@ -29,7 +29,7 @@ DEPTH = 8  # words by which suffixes are sorted; of longer phrases the rest is c
 END_OF_SENTENCE = 0  # words are numbered from 1
 UNKNOWN = -1
 MOST_WORDS = 2**31 - 1 - 2**20  # of one side, whose positions are 32-bit numbers
-FREQUENT = 256  # how often a phrase occurs in one side whose number of sentences is kept between blocks
+FREQUENT = 256  # occurrences from which the number of sentences with a target phrase is kept between calls
 
 
 class SideArrays(NamedTuple):

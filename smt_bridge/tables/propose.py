@@ -3,7 +3,8 @@
 The network does not score the pairs of the table here, but supplies new ones. Beam search gives a few targets
 for each wanted source phrase; those that the table lacks become rows:
 
-    phi          p(source | target) and p(target | source) of the networks
+    phi          p(source | target) and p(target | source) of the networks; without a network of the other
+                 direction, p(target | source) twice
     lexical      weights by the most likely links of the word translation table, which also make the alignment
     last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for
                  tuning to weigh

@@ -50,7 +50,7 @@ class Coverage:
         return unknown
 
     def rows(self, side: str) -> list[tuple[str, str]]:
-        """Names and values of the rows of one side in coverage.tsv."""
+        """Names and values of the rows of one side in coverage.tsv. `side`: its name, source or target."""
         share = 1 - self.unknown / max(1, self.words)
         return [
             (f"{side} words", f"{self.words}"),

@@ -60,7 +60,7 @@ class Iteration:
     bleu: float  # corpus BLEU of the best translations, 0 to 1
     owner: Ints  # (N,), the sentence of each hypothesis
     features: Floats  # (N, D)
-    stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py
+    stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py; int16 once saved
     promised: float = 0.0  # BLEU of these weights on the earlier lists, 0 to 1; 0 for starting weights
 
 
