@@ -32,14 +32,14 @@ UNPACKED, RATIO = 1 << 30, 200  # bytes that any gzip file may unpack to, and ti
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is read: the languages of both sides, and for TSV the numbers of their columns, from 1."""
+    """Which text is read: the languages of both sides, and for TSV the numbers of their columns, from 1."""
 
     languages: tuple[str, str]
     columns: tuple[int, int] | None = None
 
 
 @dataclass
-class PairCounts:
+class UnitCounts:
     """Numbers of units read, and of those that are skipped; and the language codes of all units."""
 
     units: int = 0
@@ -58,13 +58,13 @@ class PairCounts:
 
 @lru_cache
 def normalize_code(code: str) -> str:
-    """en_US -> en-us"""
+    """Normalize a language code: en_US becomes en-us."""
     return code.strip().replace("_", "-").lower()
 
 
 @lru_cache
 def primary_subtag(code: str) -> str:
-    """en-US -> en"""
+    """The language of a code without its region: en of en-US."""
     return normalize_code(code).partition("-")[0]
 
 
@@ -100,7 +100,7 @@ def write_pairs(
     wanted: Wanted,
     outputs: tuple[Path, Path],
     advance: Callable[[int], None] = lambda count: None,
-) -> PairCounts:
+) -> UnitCounts:
     """Write the pairs of files to two line files, a pair a line. Units without text on both sides are skipped
     and counted. `advance` is called with the number of units read since its last call.
 
@@ -110,7 +110,7 @@ def write_pairs(
     texts = group_files(paths)
     exact: dict[int, tuple[str, str]] = {}  # the languages to read from texts with several variants
     while True:
-        counts, read_again = PairCounts(), False
+        counts, read_again = UnitCounts(), False
         with ExitStack() as stack:
             sides = [stack.enter_context(files.Writing(path)) for path in outputs]
             for number, text in enumerate(texts):
@@ -142,7 +142,7 @@ def group_files(paths: Sequence[str]) -> list[list[str]]:
     return list(texts.values())
 
 
-def pair_of(unit: Unit, languages: Sequence[str], exact: bool, counts: PairCounts) -> tuple[str, ...]:
+def pair_of(unit: Unit, languages: Sequence[str], exact: bool, counts: UnitCounts) -> tuple[str, ...]:
     """The texts of both sides of a unit, each as one line; nothing if one is missing. A side without a code
     is in the language that is missing. `exact`: whether other variants of a language count as missing."""
     counts.units += 1
@@ -164,14 +164,14 @@ def as_line(text: str) -> str:
     return text.strip(" ")
 
 
-def without_pairs(paths: Sequence[str], wanted: Wanted, counts: PairCounts) -> DataError:
+def without_pairs(paths: Sequence[str], wanted: Wanted, counts: UnitCounts) -> DataError:
     """The error for files without any pair."""
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
-    known = sorted({normalize_code(code): code for code in counts.codes if code}.values())
-    missing = [language for language in wanted.languages if not match_codes(known, language)]
+    codes = sorted({normalize_code(code): code for code in counts.codes if code}.values())
+    missing = [language for language in wanted.languages if not match_codes(codes, language)]
     if missing and ("" not in counts.codes or len(missing) > 1):
         return DataError(
-            f"{name}: has no text in {' or '.join(missing)}, only in {', '.join(known) or 'no language'}; "
+            f"{name}: has no text in {' or '.join(missing)}, only in {', '.join(codes) or 'no language'}; "
             "name two of its languages with --languages"
         )
     return DataError(

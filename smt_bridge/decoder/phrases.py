@@ -125,9 +125,9 @@ class GrowingTrie:
         """Add P phrases and return the node of each: (P,). The word ids of phrase i are ids[cut[i] :
         cut[i + 1]]."""
         self.reserve(self.size + len(ids))
-        found = np.empty(len(cut) - 1, np.int32)
-        self.size = insert_phrases(ids, cut, self.nodes, self.slots, self.size, found)
-        return found
+        phrase_nodes = np.empty(len(cut) - 1, np.int32)
+        self.size = insert_phrases(ids, cut, self.nodes, self.slots, self.size, phrase_nodes)
+        return phrase_nodes
 
     def reserve(self, size: int) -> None:
         """Make space for `size` nodes. OSError if the disk is full."""
@@ -176,9 +176,11 @@ def first_slot(parent: int, word: int, mask: int) -> int:
 
 
 @njit
-def insert_phrases(ids: Int32s, cut: Int64s, nodes: Int32s, slots: Int32s, size: int, found: Int32s) -> int:
+def insert_phrases(
+    ids: Int32s, cut: Int64s, nodes: Int32s, slots: Int32s, size: int, phrase_nodes: Int32s
+) -> int:
     """Add phrases to the `size` nodes of a growing trie, which has space for them; returns the number of
-    nodes. `ids`, `cut`: as in GrowingTrie.add; `found` (P,) is set to the node of each phrase."""
+    nodes. `ids`, `cut`: as in GrowingTrie.add; `phrase_nodes` (P,) is set to the node of each phrase."""
     mask = len(slots) - 1
     for i in range(len(cut) - 1):
         node = 0
@@ -194,7 +196,7 @@ def insert_phrases(ids: Int32s, cut: Int64s, nodes: Int32s, slots: Int32s, size:
                 slots[slot], nodes[child, 0], nodes[child, 1] = child, node, word
                 size += 1
             node = child
-        found[i] = node
+        phrase_nodes[i] = node
     return size
 
 

@@ -278,10 +278,10 @@ def share_rows(codes: Codes, storage: ArrayStorage = MEMORY) -> tuple[Codes, Int
     columns, each = codes.shape[1], np.zeros(0, np.int32)
     if codes.dtype != np.uint8 or not 0 < columns < 8:
         return codes, each
-    places = 8 * np.arange(columns)
+    shifts = 8 * np.arange(columns)
 
     def keys(rows: slice) -> Int64s:
-        return codes[rows].astype(np.int64) @ (1 << places)
+        return codes[rows].astype(np.int64) @ (1 << shifts)
 
     distinct = np.zeros(0, np.int64)
     for rows in blocks(len(codes)):
@@ -295,7 +295,7 @@ def share_rows(codes: Codes, storage: ArrayStorage = MEMORY) -> tuple[Codes, Int
         return codes, each
     for rows in blocks(len(codes)):
         index[rows] = np.searchsorted(distinct, keys(rows))
-    return (distinct[:, None] >> places & 255).astype(np.uint8), index
+    return (distinct[:, None] >> shifts & 255).astype(np.uint8), index
 
 
 def quantize_scores(scores: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Codes, Floats]:

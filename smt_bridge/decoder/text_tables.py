@@ -280,7 +280,7 @@ def split_reordering(lines: Sequence[bytes]) -> list[list[bytes]] | None:
 # ---- rows --------------------------------------------------------------------------------------------------
 
 
-class GrowingArray(Generic[NumberT]):
+class GrowingRows(Generic[NumberT]):
     """The rows of an array, added block by block. They are kept in a few parts: each new one has space for a
     quarter of the rows before it, or for the added block if that is larger."""
 
@@ -320,8 +320,8 @@ class RowCollector:
         self.sources, self.targets = GrowingTrie(storage), GrowingTrie(storage)
         self.alignments = new_vocabulary()
         self.alignment_sizes = np.zeros((0, 2), np.int64)  # see alignment_sizes()
-        self.numbers = GrowingArray(storage, np.int32)  # of each row: source and target node, alignment
-        self.scores = GrowingArray(storage, np.float32)  # all scores of a row, those of reordering last
+        self.numbers = GrowingRows(storage, np.int32)  # of each row: source and target node, alignment
+        self.scores = GrowingRows(storage, np.float32)  # all scores of a row, those of reordering last
 
     @property
     def next_line(self) -> int:
@@ -360,8 +360,8 @@ class RowCollector:
         alignments are within them. `sources`: without those that repeat the source of the row before;
         `targets`: of all N rows; `source_of`, `alignment_of` (N,): indices of each row's source in `sources`
         and of its alignment in `self.alignments`."""
-        known = len(self.alignment_sizes)
-        added = list(islice(reversed(self.alignments), len(self.alignments) - known))[::-1]
+        new = len(self.alignments) - len(self.alignment_sizes)
+        added = list(islice(reversed(self.alignments), new))[::-1]
         self.alignment_sizes = np.concatenate([self.alignment_sizes, alignment_sizes(added)])
         source_lengths, target_lengths = sound_phrase_lengths(sources), sound_phrase_lengths(targets)
         if source_lengths is None or target_lengths is None:

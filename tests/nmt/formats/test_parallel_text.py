@@ -9,7 +9,7 @@ import pytest
 
 from nmt.errors import DataError, UserError
 from nmt.formats import parallel_text
-from nmt.formats.parallel_text import PairCounts, Wanted, write_pairs
+from nmt.formats.parallel_text import UnitCounts, Wanted, write_pairs
 
 Pairs = list[tuple[str, str]]
 PAIRS: Pairs = [
@@ -159,7 +159,7 @@ every_format = pytest.mark.parametrize("writer", WRITERS, ids=lambda writer: wri
 every_xml = pytest.mark.parametrize("writer", XML_WRITERS, ids=lambda writer: writer.__name__)
 
 
-def read(paths: list[Path], folder: Path, wanted: Wanted = EN_FR) -> tuple[Pairs, PairCounts]:
+def read(paths: list[Path], folder: Path, wanted: Wanted = EN_FR) -> tuple[Pairs, UnitCounts]:
     """The pairs that are written for files."""
     outputs = folder / "out.source", folder / "out.target"
     counts = write_pairs(list(map(str, paths)), wanted, outputs)
@@ -168,7 +168,7 @@ def read(paths: list[Path], folder: Path, wanted: Wanted = EN_FR) -> tuple[Pairs
     return list(zip(source, target, strict=True)), counts
 
 
-def one_file(folder: Path, name: str, text: str, wanted: Wanted = EN_FR) -> tuple[Pairs, PairCounts]:
+def one_file(folder: Path, name: str, text: str, wanted: Wanted = EN_FR) -> tuple[Pairs, UnitCounts]:
     return read([written(folder / name, text)], folder, wanted)
 
 

@@ -19,7 +19,7 @@ from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.phrases import GrowingTrie
 from smt_bridge.decoder.table import PhraseTable, count_values, quantize, smallest
 from smt_bridge.decoder.text_tables import (
-    GrowingArray,
+    GrowingRows,
     log_scores,
     parse_decimals,
     read_table,
@@ -317,7 +317,7 @@ def test_a_growing_trie_has_each_prefix_once(seed: int, monkeypatch: pytest.Monk
 def test_a_growing_array_has_few_parts(tmp_path: Path) -> None:
     """In the order in which rows were added."""
     rng = np.random.default_rng(1)
-    growing = GrowingArray(ArrayStorage(tmp_path), np.int32)
+    growing = GrowingRows(ArrayStorage(tmp_path), np.int32)
     assert not [*growing.blocks()]
     added = [rng.integers(0, 99, (size, 2), np.int32) for size in rng.integers(1, 40, 200)]
     for rows in added:
