@@ -225,8 +225,8 @@ def segmentation(hypothesis: Hypothesis, location: str) -> list[tuple[tuple[int,
 
 
 def alignment(hypothesis: Hypothesis, location: str) -> Links:
-    """The word alignment of a hypothesis: the field after the segmentation. DataError, which begins with
-    `location`, for a list written without -print-alignment-info-in-n-best."""
+    """The word alignment of a hypothesis: the first field of points after the total. DataError, which begins
+    with `location`, for a list written without -print-alignment-info-in-n-best."""
     for index, text in enumerate(hypothesis.rest):
         tokens = files.split_words(text)
         if (tokens or index) and all(pharaoh.POINT.fullmatch(token) for token in tokens):

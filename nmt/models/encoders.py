@@ -22,7 +22,7 @@ from nmt.text.vocab import EOS
 class Encoded:
     """B sentences after the encoder."""
 
-    summary: Tensor  # (B, C) in batch order: c, or with attention the vector that initializes the decoder
+    summary: Tensor  # (B, summary_size) in batch order: c, or with attention what initializes the decoder
     states: Tensor | None = None  # (N, D) annotations in packed order; None for an encoder without them
     source: Packed | None = None  # the layout of the annotations
 

@@ -6,6 +6,9 @@ steps, or with attention this step's weighted mean of the annotations.
 
 B sentences of a batch, N tokens of all of them, R rows (hypotheses), S sentences in search, L source words, E
 embedding size, H hidden units, C context size, M maxout units, K features: M, or the rank.
+
+The summary of a sentence initializes the decoder: c itself, or with attention another vector of the encoder,
+whose width, `summary_size`, may differ from C.
 """
 
 from collections.abc import Mapping, Sequence
@@ -90,7 +93,7 @@ class DeepOutput(nn.Module):
         self.adopt("words")
 
     def project_context(self, context: Tensor) -> Tensor:
-        """O_c c, computed once for each sentence: (B, C) -> (B, 2M)"""
+        """O_c c, computed once for each sentence: (B, C) -> (B, 2M), and for any shape (..., C)"""
         assert self.context is not None, "this output has no context"
         return F.linear(context, self.context)
 
@@ -179,7 +182,7 @@ class DecoderState:
 
 @dataclass
 class ProjectedWords:
-    """Projections of T distinct words, each computed once however often it occurs."""
+    """Projections of T distinct words (not steps), each computed once however often it occurs."""
 
     cell: Tensor  # (T, 3H or 4H) W e(y)
     output: Tensor  # (T, 2M) O_y e(y)
@@ -194,15 +197,15 @@ class RNNDecoder(nn.Module):
 
     def __init__(self, config: RNNConfig, vocab_size: int) -> None:
         super().__init__()
-        H, C, start = config.hidden, config.context, config.summary_size
+        H, C, summary_size = config.hidden, config.context, config.summary_size
         # The row of <s>, 'no previous word', is a zero vector.
         self.embedding = nn.Embedding(vocab_size, config.embedding, padding_idx=BOS)
-        self.initial = nn.Parameter(torch.empty(H, start))  # V' of h'_0 = tanh(V' c)
+        self.initial = nn.Parameter(torch.empty(H, summary_size))  # V' of h'_0 = tanh(V' summary)
         self.initial_bias = nn.Parameter(torch.zeros(H)) if config.bias else None
         self.cell = config.make_cell(config.embedding, H, C)
         self.attention = AdditiveAttention(C, H, config.attention) if config.attention else None
         self.upper = nn.ModuleList(config.make_cell(H, H) for _ in range(1, config.decoder_layers))
-        self.upper_initial = nn.ParameterList(torch.empty(H, start) for _ in self.upper)
+        self.upper_initial = nn.ParameterList(torch.empty(H, summary_size) for _ in self.upper)
         self.output = DeepOutput(
             hidden=H,
             embedding=config.embedding,
@@ -241,7 +244,7 @@ class RNNDecoder(nn.Module):
         return embedded * (token_ids != BOS)[:, None] if self.tied else embedded
 
     def first_states(self, summary: Tensor) -> list[Tensor]:
-        """h'_0 = tanh(V' c) of each layer: (B, C) -> (B, state size)"""
+        """h'_0 = tanh(V' summary) of each layer: (B, summary_size) -> (B, state size) each"""
         first = self.cell.start(torch.tanh(F.linear(summary, self.initial, self.initial_bias)))
         above = [
             cell.start(torch.tanh(F.linear(summary, matrix)))
@@ -321,10 +324,12 @@ class RNNDecoder(nn.Module):
 
     def start(self, encoded: Encoded) -> DecoderState:
         """Create a state with one row for each sentence, before its first word."""
-        c = encoded.summary
-        rows = torch.arange(len(c), device=c.device)
+        summary = encoded.summary
+        rows = torch.arange(len(summary), device=summary.device)
         if self.attention is None:
-            sources = Sources(cell=self.cell.project_context(c), output=self.output.project_context(c))
+            sources = Sources(
+                cell=self.cell.project_context(summary), output=self.output.project_context(summary)
+            )
         else:
             memory = self.memory(self.attention, encoded)
             # The mean of projections is the projection of the mean: project source words once, rather than
@@ -333,7 +338,7 @@ class RNNDecoder(nn.Module):
                 [self.cell.project_context(memory.values), self.output.project_context(memory.values)], 2
             )
             sources = Sources(memory=AttentionMemory(keys=memory.keys, values=projected, mask=memory.mask))
-        return DecoderState(hidden=torch.cat(self.first_states(c), 1), sentence=rows, sources=sources)
+        return DecoderState(hidden=torch.cat(self.first_states(summary), 1), sentence=rows, sources=sources)
 
     def read(self, state: DecoderState, token_ids: Tensor | None) -> tuple[Tensor, DecoderState]:
         """Read `token_ids` (R,), None at the start. Returns output features (R, K) and the new state."""
@@ -505,7 +510,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
 
     @torch.no_grad()
     def source_vectors(self, sources: Sequence[Ids]) -> Tensor:
-        """c of each sentence, or with attention the vector that initializes the decoder: (B, C)"""
+        """c of each sentence, or with attention the vector that initializes the decoder: (B, summary_size)"""
         encoded: Encoded = self.encoder(pack_source(sources).to(self.device))
         return encoded.summary
 

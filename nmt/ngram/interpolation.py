@@ -25,7 +25,7 @@ class LearnedWeights:
     """Interpolation weights, and the text's log p before each round of EM and after the last."""
 
     weights: Floats  # (M,)
-    log_probs: list[float]
+    log_probs: list[float]  # of the whole text, natural, by round
 
 
 def learn(log_probs: Floats, rounds: int = ROUNDS) -> LearnedWeights:

@@ -38,7 +38,7 @@ def check_attention(run: Run) -> SavedRun:
 
 def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None) -> list[Links]:
     """Align the words of each (source, target) by attention. A target word is linked to the source word that
-    gets the most attention when it is predicted; a word of several units is linked once for each. In an
+    gets the most attention when it is predicted; a target word of several units, to that of each unit. In an
     ensemble the first model aligns. `limit`: maximum length of lines, by default that of the run. ConfigError
     for a run without attention, DataError for a pair that is too long."""
     member = check_attention(run)
@@ -53,12 +53,12 @@ def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = 
     ]
     links: list[Links] = [frozenset()] * len(pairs)
     for rows in batches_by_length(ids, BATCH):
-        for row, looks in zip(rows, attended_units(member, [ids[row] for row in rows]), strict=True):
+        for row, attended in zip(rows, attended_units(member, [ids[row] for row in rows]), strict=True):
             source_of = member.source.word_numbers(sources[row])
             target_of = member.target.word_numbers(targets[row])
             if source_of:
                 links[row] = frozenset(
-                    (source_of[look], word) for look, word in zip(looks.tolist(), target_of, strict=True)
+                    (source_of[unit], word) for unit, word in zip(attended.tolist(), target_of, strict=True)
                 )
     return links
 
@@ -66,7 +66,7 @@ def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = 
 @torch.no_grad()
 def attended_units(member: SavedRun, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
     """Index of the source unit with the most attention, for each unit of each target: a tensor (T,) for a
-    target of T units. End symbols of both sides are left out."""
+    target of T units, (0,) if its source is empty. End symbols of both sides are left out."""
     model = member.model
     batch = make_batch([source for source, _ in pairs], [target for _, target in pairs]).to(model.device)
     weights = model.attended(batch)[1]
@@ -76,7 +76,7 @@ def attended_units(member: SavedRun, pairs: Sequence[tuple[Ids, Ids]]) -> list[T
     ]
 
 
-# ---- aligned -----------------------------------------------------------------------------------------------
+# ---- joint models ------------------------------------------------------------------------------------------
 # Trained joint models from their run directories, and log p of pairs with a given alignment.
 
 
@@ -116,8 +116,9 @@ def aligned_word_scores(
     pairs = []
     for number, (source_line, target_line, points) in enumerate(rows, first + 1):
         source, target = run.source.units(source_line), run.target.units(target_line)
-        links, position = pharaoh.parse(points, f"{name}:{number}"), f"{name}:{number}"
-        pharaoh.check_points(links, len(source), len(target), position)
+        location = f"{name}:{number}"
+        links = pharaoh.parse(points, location)
+        pharaoh.check_points(links, len(source), len(target), location)
         affiliation = affiliate_pair(links, len(source), len(target), run.model.within)
         pairs.append(
             AlignedPair(run.source_words.encode(source), run.target_words.encode(target), affiliation)

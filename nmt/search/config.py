@@ -1,5 +1,9 @@
 """The settings of search and of sampling. Options are made from them before torch loads, so it is not
-imported."""
+imported.
+
+Lengths count the units of the model: for a run with subwords these are subwords, although the help of the
+settings calls them words.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -71,7 +75,7 @@ ALLOCATIONS: dict[str, Allocation] = {"dynamic": DynamicAllocation(), "grid": Gr
 
 
 # ---- penalties ---------------------------------------------------------------------------------------------
-# How finished hypotheses of different lengths are compared. n counts the words and the end symbol.
+# How finished hypotheses of different lengths are compared. n counts the units and the end symbol.
 
 
 GNMT_ALPHA = 0.6
@@ -117,7 +121,7 @@ BEAM_SIZE = 5  # of validations, translations and reports, so that their scores 
 
 @dataclass
 class BeamConfig:
-    """Settings of beam search. The papers use a beam of 10."""
+    """Settings of beam search. The papers use a beam of 10. Lengths are in units, see the top of the file."""
 
     beam_size: int = number(BEAM_SIZE, least=1, most=MOST_BEAM, help="hypotheses kept at each word")
     normalize: str = choice(
@@ -156,17 +160,18 @@ class BeamConfig:
         rows = self.rows or min(MOST_ROWS, max(LEAST_ROWS, SCORES // vocab_size))
         return replace(self, rows=rows)
 
-    def longest(self, words: int) -> int:
-        """Maximum length in words of a translation of a source of `words` words; a minimum length wins over a
+    def longest(self, units: int) -> int:
+        """Maximum length in units of a translation of a source of `units` units; `min_length` wins over the
         factor."""
-        limit = max(1, math.ceil(self.max_length_factor * words))
+        limit = max(1, math.ceil(self.max_length_factor * units))
         if self.max_length:
             limit = min(limit, self.max_length)
         return max(limit, self.min_length)
 
-    def shortest(self, words: int) -> int:
-        """Minimum length in words of a translation of a source of `words` words."""
-        least = max(math.ceil(self.min_length_factor * words), self.min_length)
+    def shortest(self, units: int) -> int:
+        """Minimum length in units of a translation of a source of `units` units; `max_length` wins over the
+        factor."""
+        least = max(math.ceil(self.min_length_factor * units), self.min_length)
         return min(least, self.max_length) if self.max_length else least
 
 

@@ -179,8 +179,8 @@ class LineQueue:
             if not senders:
                 return None
             client = min(senders, key=lambda sender: self.clients[sender.client]).client
-            mine = [sender for sender in senders if sender.client == client]
-            line = self.pop(min(mine, key=lambda sender: self.requests[sender]))
+            candidates = [sender for sender in senders if sender.client == client]
+            line = self.pop(min(candidates, key=lambda sender: self.requests[sender]))
             if line.start():
                 self.track(line, 1, extra=not room)
                 line.leave = partial(self.release, line, not room)
@@ -358,8 +358,8 @@ class SearchLane:
 class ContinuousWorker:
     """Translates many lines together in one thread; new lines join the search while it goes on.
 
-    A few short lines of each client are searched separately, in a lane of their own. The thread's time, in
-    seconds of wall clock, is shared on two levels:
+    A few short lines of each client are searched separately, in a lane of their own, unless the client has
+    lines in the other one. The thread's time, in seconds of wall clock, is shared on two levels:
 
     - Between lanes: `SearchLane.used` counts the seconds spent on a lane; the lane that has used less makes
       the next step, so both get half of the time. A lane that gets its first line while the other is busy

@@ -59,10 +59,10 @@ def attention(dropout: float) -> dict[str, Section]:
     return {"model": {"type": "rnn", "dropout": dropout}, "training": TO_ZERO}
 
 
-# Smaller corpora need as many updates, so more epochs, but not smaller networks. With half the layer sizes,
-# and about as many sentences, results on the development set of Multi30k were worse: the attention model
-# lost 2 to 3 BLEU with 10,000 pairs; the joint model had a perplexity of 4.9 instead of 3.2 with 5,000 pairs,
-# and of 9.8 instead of 4.6 with 1,000; the CSLM one of 21.4 instead of 19.8 with 10,000.
+# Smaller corpora need more epochs, but not smaller networks. With half the layer sizes, and about as many
+# sentences, results on the development set of Multi30k were worse: the attention model lost 2 to 3 BLEU with
+# 10,000 pairs; the joint model had a perplexity of 4.9 instead of 3.2 with 5,000 pairs, and of 9.8 instead of
+# 4.6 with 1,000; the CSLM one of 21.4 instead of 19.8 with 10,000.
 ATTENTION = Recipe(
     "attention",
     pairs=25_000,

@@ -43,8 +43,8 @@ def command(argv: Sequence[str] | None) -> None:
     specs = parse_features(args.feature, lists.survey())
     outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
     shared_options.check_models_separate(args, specs, [], outputs)
-    target = args.output or args.best
-    with store.lock_job(target, "smt-rescore") if specs and target != "-" else nullcontext():
+    main_output = args.output or args.best  # the job folder is beside it
+    with store.lock_job(main_output, "smt-rescore") if specs and main_output != "-" else nullcontext():
         run(args, lists, specs)
 
 

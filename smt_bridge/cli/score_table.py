@@ -26,13 +26,13 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-score-table", args)
     specs = parse_features(args.feature)
     check_files(args, specs)
-    settings, line = shared_options.set_up_features(args, specs, args.output)
+    settings, opening = shared_options.set_up_features(args, specs, args.output)
     if args.estimate:
         print("\n".join(estimate(args, specs, settings)))
         return
     from smt_bridge.tables.score import score_table
 
-    with options.progress(args, "pairs", None, line) as progress:
+    with options.progress(args, "pairs", None, opening) as progress:
         done = score_table(
             args.table,
             args.output,
@@ -120,7 +120,7 @@ def estimate(
         raise needs_file("estimate")
     sample = measure(survey, features)
     seconds = survey.pairs / sample.rate / min(args.workers, os.cpu_count() or 1)
-    several = args.workers > 1
+    several = args.workers > 1  # then this process needs memory besides its workers
     yield f"pairs\t{survey.pairs:,}"
     yield f"rate\t{sample.rate:,.0f} pairs/s a worker, measured on {sample.measured:,} pairs"
     yield f"time\t{duration(seconds)} with {args.workers} worker{'s' * several}"

@@ -82,7 +82,8 @@ class Aligner(ABC):
 
     With several workers, one worker trains the model of a direction by `train`; then each worker aligns
     shards of the text with the files that `train` wrote. By default these files have the links of the whole
-    text. An aligner whose model can be saved overrides `train`, `load` and `align_part`.
+    text. An aligner can write its model instead by overriding `train`, `load` and `align_part`. One whose
+    model can align new text overrides `align_and_keep`.
     """
 
     def check(self) -> None:
@@ -154,8 +155,8 @@ class Thot(Aligner):
                 kind = getattr(package, name)
                 if model is None:
                     model = kind()
-                    for number in alignable_pairs(sources, targets).tolist():
-                        model.add_sentence_pair(sources[number], targets[number], 1)
+                    for index in alignable_pairs(sources, targets).tolist():
+                        model.add_sentence_pair(sources[index], targets[index], 1)
                 else:
                     model = kind(model)
                 model.start_training()
@@ -260,13 +261,13 @@ def align_alignable(
     align: Callable[[PackedText, PackedText], Iterable[Links]], sources: Texts, targets: Texts
 ) -> PackedLinks:
     """Align all pairs of a text. `align` gets only the pairs that can be aligned (see `alignable_pairs`) and
-    returns their links; the other pairs get no links. Calls nothing if there are none."""
+    returns their links; the other pairs get no links. `align` is not called if no pair can be aligned."""
     texts = pack_text(sources), pack_text(targets)
-    numbers = alignable_pairs(*texts)
-    if len(numbers) < len(sources):
-        texts = texts[0].select(numbers), texts[1].select(numbers)
-    links = pack_links(align(*texts) if len(numbers) else [])
-    return links.spread(numbers, len(sources)) if len(numbers) < len(sources) else links
+    indices = alignable_pairs(*texts)
+    if len(indices) < len(sources):
+        texts = texts[0].select(indices), texts[1].select(indices)
+    links = pack_links(align(*texts) if len(indices) else [])
+    return links.spread(indices, len(sources)) if len(indices) < len(sources) else links
 
 
 HMM = (("Ibm1AlignmentModel", 5), ("HmmAlignmentModel", 5))
@@ -345,9 +346,9 @@ SHARD_WORDS = 100_000  # of both sides in a shard: seconds of work
 
 @dataclass
 class AlignmentOutputs:
-    """Paths for the symmetrized links and those of both directions; None: not written."""
+    """Paths for the symmetrized links, those of each direction, and the models; None: not written."""
 
-    both: str
+    both: str  # symmetrized
     forward: str | None = None
     reverse: str | None = None
     models: Path | None = None  # existing folder for the models of both directions
@@ -488,10 +489,10 @@ def align_shard(worker: AlignmentWorker, number: int) -> Iterable[Part]:
     symmetrize = cast(Callable[..., PackedLinks], SYMMETRIZE.load())
     both = symmetrize(forward, reverse, worker.heuristic)
     skipped = len(sources) - len(alignable_pairs(sources, targets))
-    numbers = {"links": len(both.source), "skipped": skipped}
+    counts = {"links": len(both.source), "skipped": skipped}
     return [
         *("\n".join(links.lines()).encode() for links in (both, forward, reverse)),
-        json.dumps(numbers).encode(),
+        json.dumps(counts).encode(),
     ]
 
 

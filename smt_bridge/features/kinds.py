@@ -41,6 +41,7 @@ class RunTranslation(Translation):
         """ConfigError for a run of raw text."""
         super().__init__(run, inverse, settings)
         precision = self.settings.precision
+        # The context in which the run computes: matrix products in reduced precision, or as usual.
         self.products: AbstractContextManager[object] = (
             nullcontext() if precision == "fp32" else Reduced(precision, run.model)
         )
@@ -110,11 +111,11 @@ class Joint(PairFeature):
     def aligned_pairs(self, pairs: WordPairs, affiliations: Sequence[Sequence[int]]) -> list[AlignedPair]:
         """Convert pairs to ids in the model's direction. `affiliations`: those of `pairs`."""
         run = self.run
-        of_sources, of_targets = (run.source, run.source_words), (run.target, run.target_words)
+        source_side, target_side = (run.source, run.source_words), (run.target, run.target_words)
         if self.inverse_aligned:
-            of_sources, of_targets = of_targets, of_sources
-        sources = [encode_words(words, *of_sources) for words in pairs.sources]
-        targets = [encode_words(words, *of_targets) for words in pairs.targets]
+            source_side, target_side = target_side, source_side
+        sources = [encode_words(words, *source_side) for words in pairs.sources]
+        targets = [encode_words(words, *target_side) for words in pairs.targets]
         rows = zip(pairs.source_of, targets, affiliations, strict=True)
         if self.inverse_aligned:
             aligned = [AlignedPair(target, sources[row], positions) for row, target, positions in rows]

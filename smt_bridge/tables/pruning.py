@@ -1,5 +1,5 @@
 """Prune a phrase table: rare pairs, pairs that occur together by chance (Johnson et al. 2007), and pairs that
-shorter ones replace (Zens et al. 2012). In this order: each criterion sees the pairs that the others kept."""
+shorter ones replace (Zens et al. 2012). In this order: each criterion sees the pairs that are left."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -118,7 +118,7 @@ def prune_tables(
     from. With prune_entropy the table is read twice.
 
     ConfigError as from `Pruner`. DataError as from `filter_tables`, for a table without counts where they are
-    needed, and if no pair of the table occurs in the texts.
+    needed, and if no pair of the first block that significance is computed for occurs in the texts.
     """
     pruner = Pruner(str(paths.table), config, texts)
     if not config.prune_entropy:

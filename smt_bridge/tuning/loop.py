@@ -3,8 +3,8 @@ again.
 
 N-best lists say little about weights far from those they were decoded with, because the search might find
 quite different translations with such weights. Tuning therefore starts from the best weights decoded so far
-and moves towards the tuner's result: all the way at first, and half as far after each decoding that is not
-better.
+and moves towards the tuner's result: all the way at first, half as far after each decoding that is not
+better, and twice as far again, at most all the way, after a better one.
 
 Each iteration leaves one file, `NN.npz`: the weights that it decoded with, the features and BLEU statistics
 of its lists, the BLEU of its best translations, and the BLEU that its weights reached on the earlier lists.
@@ -194,13 +194,13 @@ class Tuning:
         finds nothing new, they are those of the best decoding."""
         pool, share, best = self.pool(), self.share(), self.best()
         tuned = self.tune_pool(pool, self.config.seed * 1000 + len(self.iterations)).weights
-        start, others = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
+        start, not_best = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
 
         def moved_weights() -> Floats:
             return tuned if share == 1 else pools.normalize(start + share * (tuned - start))
 
         while not self.is_same(moved_weights(), start) and any(
-            self.is_same(moved_weights(), self.iterations[number].weights) for number in others
+            self.is_same(moved_weights(), self.iterations[number].weights) for number in not_best
         ):
             share /= 2  # decoded before, and worse
         return TuningPoint(moved_weights(), pool.bleu(moved_weights()))

@@ -3,7 +3,7 @@ chapter 8, as corrected).
 
 The most frequent pair of adjacent tokens is merged into a new token, again and again. A token that has
 become rarer than the new one is split again, so that `abcabcabc...` keeps abc and drops ab. Single symbols
-always stay. Ties go to the pair that was made of older tokens.
+always stay. Ties go to the pair whose left token is older, then to the one whose right token is.
 
 `parts` considers the two tokens that were merged. `all` considers every token, as the algorithm is printed;
 on English text that goes in circles (Penn Treebank: 129 tokens, then the same 400 merges over and over),

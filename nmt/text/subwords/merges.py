@@ -79,9 +79,9 @@ class SegmentedWords:
         changed: set[Symbols] = set()
         words, with_space = self.words, self.with_space
         indices, self.occurrences[pair] = self.occurrences.get(pair, {}), {}
-        for index, number in indices.items():
+        for index, occurrences in indices.items():
             word = words[index]
-            if number < 1:
+            if occurrences < 1:
                 continue
             at = word.index(first) if new_symbol and word.count(first) == 1 else len(word)
             if word[at + 1 : at + 2] != pair[1:] or index in with_space:
@@ -146,8 +146,9 @@ def merge_by_pattern(word: Symbols, pair: Symbols, merged: str) -> Symbols:
 
 
 def pairs_beside(word: Symbols, pair: Symbols) -> Iterator[Symbols]:
-    """The pairs formed by an occurrence of `pair`, as one symbol, with the symbol beside it; a pair between
-    two adjacent occurrences is listed once."""
+    """The pairs that overlap an occurrence of `pair` in a word that is not merged yet: the symbol before it
+    with its first symbol, and its second symbol with the one behind it. A pair between two adjacent
+    occurrences is listed once."""
     at = 0
     while at < len(word) - 1:
         if word[at : at + 2] != pair:
@@ -161,7 +162,7 @@ def pairs_beside(word: Symbols, pair: Symbols) -> Iterator[Symbols]:
 
 
 def pairs_with(word: Symbols, symbol: str) -> Iterator[Symbols]:
-    """The pairs formed by `symbol` and a symbol beside it."""
+    """The pairs of `symbol` with a symbol beside it; a pair of two adjacent occurrences is listed once."""
     for at in range(len(word)):
         if word[at] == symbol:
             if at:
@@ -218,7 +219,7 @@ class PairQueue:
 
     def most_frequent(self, merges: int) -> Symbols | None:
         """The most frequent pair after `merges` merges. Looks at the pairs set aside if all others have
-        become rarer than them."""
+        become rarer than the threshold."""
         pair = self.first()
         if pair is None or (merges and self.counts[pair] < self.threshold):
             self.prune()
@@ -230,8 +231,8 @@ class PairQueue:
         return pair
 
     def prune(self) -> None:
-        """Put the counts below the threshold aside. Those that were aside already get lost, unless they have
-        become smaller since."""
+        """Put the counts below the threshold aside. A count replaces the one that was set aside before, which
+        gets lost; a negative count, the change of a pair since it was set aside, is added to it."""
         threshold = self.threshold
         for pair in [pair for pair, count in self.counts.items() if count < threshold]:
             count = self.counts.pop(pair)
