@@ -10,13 +10,13 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath, check_separate, new_folder
 from nmt.errors import ConfigError
 from nmt.io import files, mapped
-from nmt.ngram import count_models, trie_build
 from smt_bridge.moses import ini as moses_ini
 
 log = logging.getLogger(__name__)
 
 # Beside the new moses.ini; names that no file in the working directory has.
 TABLE, LM = "mapped-table", "mapped-lm"
+MOST_LM_BITS = 16  # as in nmt/ngram/trie_build.py, which loads numpy
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -56,7 +56,7 @@ def parser() -> options.Parser:
     )
     parser.add_argument(
         "--quantize-lm",
-        type=arguments.integer(0, trie_build.MOST_BITS),
+        type=arguments.integer(0, MOST_LM_BITS),
         default=0,
         metavar="BITS",
         help="bits of each log p and back-off of the language models, such as 12; 0: exact",
@@ -94,6 +94,7 @@ def compile_model(args: argparse.Namespace) -> None:
     """Write the tables of a model to the new folder --output, with a moses.ini that names them. ConfigError
     for an output that is part of the model, or as from `compile_tables` and `new_folder`; DataError for a
     model that is damaged."""
+    from nmt.ngram import count_models
     from smt_bridge.decoder import system
     from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS
 
@@ -150,6 +151,8 @@ def compile_tables(
 def compile_lm(args: argparse.Namespace, folder: Path, path: str) -> None:
     """Write the n-gram model of the ARPA file `path` to the new folder `folder`. DataError for a malformed
     file, UserError if the disk is full."""
+    from nmt.ngram import count_models, trie_build
+
     folder.mkdir()
     with files.naming_full_disk(args.output):
         storage = mapped.choose_storage(folder, [path])

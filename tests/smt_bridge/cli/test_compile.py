@@ -11,6 +11,7 @@ import pytest
 from nmt.cli import ngram
 from nmt.errors import UserError
 from nmt.io import manifest, mapped
+from nmt.ngram import trie_build
 from smt_bridge.cli import compile as command
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
@@ -49,7 +50,7 @@ def test_language_models_are_compiled(tmp_path: Path) -> None:
     assert ngram.main(["compile", *given]) == 0
     assert command.main([str(model), "-o", str(tmp_path / "small"), "--quantize-lm", "2"]) == 0
     arrays = [path.name for path in (tmp_path / "lm0").glob("*.npy")]
-    assert len(arrays) == 7
+    assert len(arrays) == 7 and command.MOST_LM_BITS == trie_build.MOST_BITS
     for name in arrays:
         written = tmp_path / "small" / f"{command.LM}0" / name
         assert written.read_bytes() == (tmp_path / "lm0" / name).read_bytes()
