@@ -287,6 +287,14 @@ class ArrayStorage:
             allocate(file.fileno(), size)
             return np.asarray(np.memmap(file, kind, "r+", shape=shape))
 
+    def enlarge(self, array: "NDArray[NumberT]", used: int, size: int) -> "NDArray[NumberT]":
+        """Make an array with space for `size` rows, or twice as many as `array` if that is more, and copy the
+        first `used` rows of `array` into it. OSError as from `empty`."""
+        larger = self.empty((max(size, 2 * len(array)), *array.shape[1:]), array.dtype.type)
+        for rows in blocks(used):
+            larger[rows] = array[rows]
+        return larger
+
     def take(self, values: "NDArray[NumberT]", rows: "NDArray[np.int64]") -> "NDArray[NumberT]":
         """Make an array of the values with these indices: (M,), (K,) -> (K,). OSError as from `empty`."""
         result = self.empty(len(rows), values.dtype.type)
@@ -319,7 +327,7 @@ class GrowingArray(Generic[NumberT]):
 
     def __init__(self, storage: ArrayStorage, kind: type[NumberT]) -> None:
         """`kind`: the type of the values, such as np.int64."""
-        self.storage, self.kind, self.size = storage, kind, 0
+        self.storage, self.size = storage, 0
         self.array = storage.empty(0, kind)
 
     @property
@@ -331,10 +339,7 @@ class GrowingArray(Generic[NumberT]):
         """Add values at the end. OSError if the disk is full."""
         end = self.size + len(values)
         if end > len(self.array):
-            larger = self.storage.empty(max(end, 2 * len(self.array)), self.kind)
-            for rows in blocks(self.size):
-                larger[rows] = self.array[rows]
-            self.array = larger
+            self.array = self.storage.enlarge(self.array, self.size, end)
         self.array[self.size : end] = values
         self.size = end
 
@@ -354,3 +359,21 @@ def blocks(rows: int, size: int = 0) -> Iterator[slice]:
     size = size or ROWS
     for start in range(0, rows, size):
         yield slice(start, min(rows, start + size))
+
+
+def count_values(values: "NDArray[NumberT]") -> "tuple[NDArray[NumberT], NDArray[np.int64]]":
+    """The distinct values of an array in increasing order, at the end nan, and how often each occurs: (M,) ->
+    (D,), (D,). Needs memory for a block of values and a few times the distinct ones."""
+    import numpy as np
+
+    distinct, counts = values[:0], np.zeros(0, np.int64)
+    waiting: list[tuple[NDArray[NumberT], NDArray[np.int64]]] = []
+    for rows in blocks(len(values)):
+        waiting.append(np.unique(values[rows], return_counts=True))  # one nan, the last
+        if rows.stop == len(values) or sum(len(part) for part, _ in waiting) > max(ROWS, len(distinct)):
+            everything = np.concatenate([distinct, *(part for part, _ in waiting)])
+            weights = np.concatenate([counts, *(part for _, part in waiting)])
+            distinct, which = np.unique(everything, return_inverse=True)
+            counts = np.bincount(which, weights, len(distinct)).astype(np.int64)
+            waiting.clear()
+    return distinct, counts

@@ -202,8 +202,7 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
     total = int(lengths.sum())
     pool = np.empty(total + 2 * BLOCK * NUMBER_BYTES, np.uint8)  # words, then the numbers of a block
     pool[:total] = np.frombuffer(b"".join(texts), np.uint8)
-    for at in range(0, len(level.keys), BLOCK):
-        rows = slice(at, at + BLOCK)
+    for rows in blocks(len(level.keys), BLOCK):
         grams = model.grams(n, rows)
         grams[:, -1] += V
         piece_starts, piece_lengths = [starts[grams]], [lengths[grams]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.io.mapped import MEMORY, ArrayStorage, blocks
+from nmt.io.mapped import MEMORY, ArrayStorage, blocks, count_values
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.texts import LN10, Floats, Ints
 from nmt.ngram.trie import (
@@ -38,7 +38,6 @@ from nmt.ngram.trie_model import TrieModel
 from nmt.ngram.trie_vocabulary import hash_word
 
 BLOCK = 1 << 16  # records packed together: a multiple of 64, so that they fill whole words
-COUNTED = 1 << 22  # values that are sorted together
 MOST_BITS = 16  # of a quantized value
 ROUNDS = 30  # of improving a book
 OUTSIDE = -50.0  # log10 below which values stand for p = 0 and get entries of their own
@@ -161,19 +160,6 @@ def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tupl
     return book, codes
 
 
-def count_values(values: Floats) -> tuple[Floats, Ints]:
-    """The different values in increasing order, and how often each occurs: (M,) -> (D,), (D,)"""
-    distinct, counts = np.zeros(0), np.zeros(0, np.int64)
-    for rows in blocks(len(values), COUNTED):
-        more, more_counts = np.unique(values[rows], return_counts=True)
-        merged, index = np.unique(np.concatenate([distinct, more]), return_inverse=True)
-        sums = np.zeros(len(merged), np.int64)
-        sums[index[: len(distinct)]] = counts
-        sums[index[len(distinct) :]] += more_counts
-        distinct, counts = merged, sums
-    return distinct, counts
-
-
 # ---- records -----------------------------------------------------------------------------------------------
 
 
@@ -217,10 +203,9 @@ class TrieBuilder:
     def record_blocks(self) -> Iterator[Words64]:
         """Yield the records of all lengths, in words of 64 bits, and at the end an unused word."""
         for n, level in enumerate(self.model.levels):
-            rows = len(level.keys) + (n + 1 < self.model.order)
-            for start in range(0, rows, BLOCK):
-                stop = min(rows, start + BLOCK)
-                yield pack_numbers(self.fields(n, start, stop), stop - start, int(self.layout[n, WIDTH]))
+            for rows in blocks(len(level.keys) + (n + 1 < self.model.order), BLOCK):
+                fields = self.fields(n, rows.start, rows.stop)
+                yield pack_numbers(fields, rows.stop - rows.start, int(self.layout[n, WIDTH]))
         yield np.zeros(1, np.uint64)
 
     def fields(self, n: int, start: int, stop: int) -> list[tuple[Ints, int, int]]:

@@ -132,10 +132,7 @@ class GrowingTrie:
     def reserve(self, size: int) -> None:
         """Make space for `size` nodes. OSError if the disk is full."""
         if size > len(self.nodes):
-            larger = self.storage.empty((max(size, 2 * len(self.nodes)), 2), np.int32)
-            for rows in blocks(self.size):
-                larger[rows] = self.nodes[rows]
-            self.nodes = larger
+            self.nodes = self.storage.enlarge(self.nodes, self.size, size)
         slots = len(self.slots)
         while size > MOST_FULL * slots:
             slots *= 2

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.io.mapped import MEMORY, ROWS, ArrayStorage, blocks
+from nmt.io.mapped import MEMORY, ArrayStorage, blocks, count_values
 from smt_bridge.decoder.phrases import (
     Bytes,
     Int32s,
@@ -327,22 +327,6 @@ def code_book(values: Floats, size: int) -> Floats:
     finite, weights = distinct[: len(distinct) - len(missing)].astype(np.float64), counts.astype(np.float64)
     book = clusters(finite, weights[: len(finite)], size - len(missing))
     return np.concatenate([book.astype(np.float32), missing])
-
-
-def count_values(values: Floats) -> tuple[Floats, Int64s]:
-    """The distinct values of a column in increasing order, at the end nan, and how often each occurs: (R,) ->
-    (D,), (D,). Needs memory for a block of values and a few times the distinct ones."""
-    distinct, counts = np.zeros(0, np.float32), np.zeros(0, np.int64)
-    waiting: list[tuple[Floats, Int64s]] = []
-    for rows in blocks(len(values)):
-        waiting.append(np.unique(values[rows], return_counts=True))  # one nan, the last
-        if rows.stop == len(values) or sum(len(part) for part, _ in waiting) > max(ROWS, len(distinct)):
-            everything = np.concatenate([distinct, *(part for part, _ in waiting)])
-            weights = np.concatenate([counts, *(part for _, part in waiting)])
-            distinct, which = np.unique(everything, return_inverse=True)
-            counts = np.bincount(which, weights, len(distinct)).astype(np.int64)
-            waiting.clear()
-    return distinct, counts
 
 
 def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, compress, islice, zip_longest
 from operator import ne
-from typing import Generic, NoReturn, TypeVar
+from typing import Generic, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from nmt.io import files
-from nmt.io.mapped import MEMORY, ArrayStorage, blocks
+from nmt.io.mapped import MEMORY, ArrayStorage, NumberT, blocks
 from smt_bridge.decoder.phrases import (
     Bytes,
     GrowingTrie,
@@ -49,7 +49,6 @@ SCORE_BYTES = b"0123456789.eE+- \t"  # of decimal numbers and the blanks between
 IMPOSSIBLE = 1 << 30  # more words than a phrase has
 EXACT_INTEGER = 1 << 53  # up to which all integers are doubles
 POWERS = np.array([10.0**power for power in range(23)])  # those that are exact
-NumberT = TypeVar("NumberT", bound=np.generic)
 
 
 def check_line(line: bytes, location: str) -> PhrasePair:
@@ -388,7 +387,9 @@ class RowCollector:
             np.array([alignments[text.strip(b" \t\r")] for text in self.alignments], np.int64),
             np.uint8, np.uint16, np.int32,
         )  # fmt: skip
-        starts, ends = self.starts(source_number), self.starts(source_number)
+        starts = self.starts(source_number)
+        ends = make(len(starts), starts.dtype.type)
+        ends[:] = starts
         width = self.scores.parts[0].shape[1]
         target, alignment = make(rows, np.int32), make(rows, alignment_number.dtype.type)
         scores, reordering = (

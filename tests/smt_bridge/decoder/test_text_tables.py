@@ -13,11 +13,11 @@ import pytest
 from nmt.compute.compiled import HAVE_NUMBA
 from nmt.errors import DataError
 from nmt.io import mapped
-from nmt.io.mapped import ArrayStorage
-from smt_bridge.decoder import phrases, table, text_tables
+from nmt.io.mapped import ArrayStorage, count_values
+from smt_bridge.decoder import phrases, text_tables
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.phrases import GrowingTrie
-from smt_bridge.decoder.table import PhraseTable, count_values, quantize, smallest
+from smt_bridge.decoder.table import PhraseTable, quantize, smallest
 from smt_bridge.decoder.text_tables import (
     GrowingRows,
     log_scores,
@@ -38,8 +38,7 @@ def sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """Lines of a block, rows of a block, and nodes of a new trie."""
     lines, rows, nodes = SIZES[request.param]
     monkeypatch.setattr(text_tables, "BLOCK", lines)
-    for module in (mapped, table):
-        monkeypatch.setattr(module, "ROWS", rows)
+    monkeypatch.setattr(mapped, "ROWS", rows)
     monkeypatch.setattr(phrases, "FIRST_NODES", nodes)
 
 
@@ -344,8 +343,7 @@ def test_quantized_in_blocks(bits: int, tmp_path: Path, monkeypatch: pytest.Monk
     rows = [f"{number} ||| x ||| {rng.random():.6g} 1".encode() for number in range(400)]
     exact = read_table(write(tmp_path, rows)[0], 2, None)
     whole = quantize(exact, bits)
-    for module in (mapped, table):
-        monkeypatch.setattr(module, "ROWS", 7)
+    monkeypatch.setattr(mapped, "ROWS", 7)
     cut = quantize(exact, bits, ArrayStorage(tmp_path))
     for field in fields(PhraseTable):
         np.testing.assert_array_equal(getattr(cut, field.name), getattr(whole, field.name))
