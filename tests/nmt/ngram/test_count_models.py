@@ -285,6 +285,9 @@ def test_the_line_of_an_error_far_into_the_file(tmp_path: Path, monkeypatch: pyt
         write(tmp_path, "\n".join([*lines[:number], line, *lines[number + 1 :]]))
         with pytest.raises(DataError, match=f"lm:{number + 1}: {message}"):
             count_models.read_arpa(tmp_path / "lm")
+    write(tmp_path, "\n".join([*lines[:number], "-1\t</s> w1 w1", *lines[number + 1 :]]))
+    with pytest.raises(DataError, match=r"lm: 3-gram 150 \('</s> w1 w1'\): its first 2 words are not a"):
+        count_models.read_arpa(tmp_path / "lm")
 
 
 def test_a_closed_vocabulary_gives_unknown_words_nothing(tmp_path: Path) -> None:
