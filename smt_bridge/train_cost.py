@@ -18,6 +18,10 @@ EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds a word
 TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33  # of the files: a phrase pair, a word, a word
 KEPT_BYTES = 2.5  # texts and models of word alignment, of Multi30k: a word
 WORK_BYTES, COUNT_BYTES = 500.0, 111.0  # of files of extraction, a phrase pair; of counts on disk, a word
+# Compiled: CPU seconds of a phrase pair and of a word of the language model; bytes of a phrase pair, by the
+# bits of a score (0: exact), and of a word.
+COMPILED_SECONDS, COMPILED_LM_SECONDS = 8e-6, 3e-6
+COMPILED_BYTES, COMPILED_LM_BYTES = {0: 67.0, 8: 35.0, 16: 50.0}, 22.0
 ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 1150.0, 4.0, 190e6  # peak memory of alignment
 
 
@@ -38,6 +42,7 @@ class TrainingCost:
     alignment: float  # seconds, as all steps
     extraction: float
     language_model: float
+    compilation: float
     work: float  # bytes of files that are removed after their step
     model: float  # bytes of the model's files
     memory: float  # bytes of alignment, which grow with the texts; those of extraction are bounded
@@ -69,15 +74,22 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
     on_disk = in_memory > 1e9 * config.extract.memory * workers
     counts = COUNT_BYTES * size.lm_words if on_disk else 0.0
     alignment = ALIGNMENT_SECONDS * size.words**ALIGNMENT_GROWTH / processors
+    compilation, compiled = 0.0, 0.0
+    if config.compiled:
+        compilation = COMPILED_SECONDS * phrase_pairs + COMPILED_LM_SECONDS * size.lm_words
+        compiled = COMPILED_BYTES[config.compiled.quantize] * phrase_pairs
+        compiled += COMPILED_LM_BYTES * size.lm_words
     return TrainingCost(
         phrase_pairs=phrase_pairs,
         alignment=0.0 if config.alignment or config.add else alignment,
         extraction=EXTRACTION_SECONDS * size.words / workers,
         language_model=LM_SECONDS * size.lm_words,
+        compilation=compilation,
         work=max(WORK_BYTES * phrase_pairs, counts),
         model=TABLE_BYTES * phrase_pairs
         + LM_BYTES * size.lm_words
-        + (ALIGNMENT_BYTES + KEPT_BYTES) * size.words,
+        + (ALIGNMENT_BYTES + KEPT_BYTES) * size.words
+        + compiled,
         memory=BASE_BYTES + ALIGNED_PAIR_BYTES * size.pairs + WORD_PAIR_BYTES * word_pairs,
     )
 
@@ -85,10 +97,11 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
 def describe(size: TextSize, cost: TrainingCost) -> str:
     """Describe the size of the texts and the estimated cost in one line, for the log."""
     steps = cost.alignment, cost.extraction, cost.language_model
+    compilation = f", {cost.compilation / 60:,.1f} to compile them" if cost.compilation else ""
     return (
         f"{size.pairs:,} sentence pairs, {size.words:,} words: about {cost.phrase_pairs / 1e6:,.1f} million "
         f"phrase pairs; {' + '.join(f'{seconds / 60:,.1f}' for seconds in steps)} minutes for alignment, "
-        f"tables and language model; {format_bytes(cost.memory)} of memory; "
+        f"tables and language model{compilation}; {format_bytes(cost.memory)} of memory; "
         f"{format_bytes(cost.work + cost.model)} of disk, {format_bytes(cost.model)} of them for the model"
     )
 

@@ -3,6 +3,8 @@ skipped.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
 
+and, if it is also compiled, the folder `compiled`.
+
 The folder also holds the texts and the models of word alignment, so that sentence pairs can be added later:
 these models align the new pairs, and a new folder gets tables of all texts and alignments.
 
@@ -36,8 +38,8 @@ from nmt.work import store
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from nmt.work.store import Step, run_steps
-from smt_bridge import train_cost
-from smt_bridge.config import TrainConfig
+from smt_bridge import compiled_model, train_cost
+from smt_bridge.config import CompileConfig, TrainConfig
 from smt_bridge.extraction import alignment, corpus, kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize
@@ -56,6 +58,7 @@ MODELS = "alignment-model"  # folder of the models of both directions of word al
 TUNED = "moses.tuned.ini"
 LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
+COMPILED = "compiled"  # folder of the compiled model
 SETTINGS = "train.json"
 FORECAST = 30.0  # an alignment of fewer seconds is too short to predict the other steps
 # Job folders of the steps that several workers compute.
@@ -126,7 +129,7 @@ def train(
     with locks.locked(folder, "smt-train"):
         record_settings(folder, config)
 
-        steps = PRUNED_STEPS if config.prune.is_active() else STEPS
+        steps = steps_of(config)
 
         def is_finished(step: Step[SystemTraining]) -> bool:
             results = (step.result, TABLE) if step.result == UNPRUNED else (step.result,)
@@ -167,7 +170,7 @@ def log_time(step: Step[SystemTraining], steps: Steps, cost: TrainingCost | None
     seconds = time.monotonic() - start_time
     log.info("%s, %.0f s", describe(step, steps), seconds)
     if cost and step.result == ALIGNMENT and cost.alignment > FORECAST:
-        rest = (cost.extraction + cost.language_model) * seconds / cost.alignment
+        rest = (cost.extraction + cost.language_model + cost.compilation) * seconds / cost.alignment
         log.info("at the speed of the alignment, the other steps take about %.0f minutes", rest / 60)
 
 
@@ -193,7 +196,9 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
         store.write_settings(folder / SETTINGS, settings)
     for work in (WORK, disk_counts.WORK):
         work.sweep(folder)
-    store.remove_unfinished(folder, [f"{name}.part*" for name in (*RESULTS, *UNPRUNED_TABLES, MODELS, TUNED)])
+    store.remove_unfinished(
+        folder, [f"{name}.part*" for name in (*RESULTS, *UNPRUNED_TABLES, MODELS, TUNED, COMPILED)]
+    )
     if (folder / TABLE).exists():
         remove_unpruned(folder)
 
@@ -359,6 +364,17 @@ def write_ini(path: Path, config: TrainConfig) -> None:
     files.write_text(path, lines)
 
 
+def compile_trained(training: SystemTraining) -> None:
+    """Write the model compiled, to the folder COMPILED, with an ini of each weights. UserError if the disk is
+    full."""
+    config = training.config.compiled or CompileConfig()
+    with store.unfinished_folder(training.path(COMPILED)) as folder:
+        model = compiled_model.read_model(str(training.path(INI)), beside=True)
+        names = compiled_model.compile_model(model, folder, config)
+        for path in filter(Path.exists, map(training.path, (INI, TUNED))):
+            compiled_model.write_ini(folder / path.name, moses_ini.read(str(path)), names, beside=True)
+
+
 STEPS: Steps = (
     Step(ALIGNMENT, ALIGNMENT, align),
     Step(TABLE, TABLE, extract),
@@ -367,6 +383,12 @@ STEPS: Steps = (
 )
 # The same with a table that is pruned.
 PRUNED_STEPS: Steps = (STEPS[0], Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune), *STEPS[2:])
+
+
+def steps_of(config: TrainConfig) -> Steps:
+    """The steps of a training."""
+    steps = PRUNED_STEPS if config.prune.is_active() else STEPS
+    return (*steps, Step("compiled model", COMPILED, compile_trained)) if config.compiled else steps
 
 
 # ---- added pairs -------------------------------------------------------------------------------------------
@@ -388,6 +410,8 @@ def add_config(
             setattr(config.extract, name, extract[name])
         for item in fields(PruneConfig) if prune else ():
             setattr(config.prune, item.name, prune[item.name])
+        if compiled := cast(dict[str, int] | None, settings.get("compiled")):
+            config.compiled = CompileConfig(compiled["quantize"], compiled["quantize_lm"])
     except (KeyError, TypeError) as error:
         raise store.damaged_settings(Path(model) / SETTINGS) from error
     return config

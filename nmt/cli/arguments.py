@@ -3,6 +3,7 @@ output overwrites an input."""
 
 import argparse
 import os
+import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -130,17 +131,32 @@ class InputPath(str):
 
 
 @contextmanager
-def new_folder(output: str | Path, command: str) -> Iterator[None]:
-    """Create and lock a folder for the output of `command`, and remove it if the block fails. ConfigError if
-    the folder exists and is not empty; UserError if another process has its lock, or it cannot be created."""
-    check_new(output)
+def new_folder(output: str | Path, command: str, unfinished: str = "") -> Iterator[None]:
+    """Create and lock a folder for the output of `command`, and remove it if the block fails. What a killed
+    start of the command left in the folder is removed first.
+
+    `unfinished`: regular expression of the paths of files and folders in what a killed start leaves; a
+    finished folder has others, too. ConfigError if the folder exists, is not empty and was not left by a
+    killed start; UserError if another process has its lock, or it cannot be created.
+    """
+    abandoned = locks.holder(output).startswith(f"{command},") and has_only(output, unfinished)
+    if not abandoned:
+        check_new(output)
     with locks.locked(output, command):
+        if abandoned and has_only(output, unfinished):  # another process may have finished it meanwhile
+            locks.clear_content(output)
         check_new(output)
         try:
             yield
         except BaseException:
             locks.clear(output)
             raise
+
+
+def has_only(folder: str | Path, names: str) -> bool:
+    """Whether all paths inside a folder match the regular expression `names`; its lock does not count."""
+    inside = (path.relative_to(folder).as_posix() for path in Path(folder).rglob("*"))
+    return all(name == locks.FILE or re.fullmatch(names, name) for name in inside)
 
 
 def check_new(output: str | Path) -> None:

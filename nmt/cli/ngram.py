@@ -64,7 +64,7 @@ def estimate_action(argv: Sequence[str]) -> None:
     clock = time.monotonic()
     with ExitStack() as stack:
         if args.compile:
-            stack.enter_context(arguments.new_folder(args.output, "nmt-ngram"))
+            stack.enter_context(arguments.new_folder(args.output, "nmt-ngram", mapped.UNFINISHED))
         counts, storage = count(args, config, stack, executor, shared_folder, limit if on_disk else 0.0)
         estimate(args, config, counts, storage, clock)
 
@@ -315,7 +315,7 @@ def compile_action(argv: Sequence[str]) -> None:
     clock = time.monotonic()
     in_memory = MEMORY_TO_COMPILE * disk_counts.text_size(args.model) <= memory_limit(args)
     storage = MEMORY if in_memory else ArrayStorage(Path(args.output).resolve().parent)
-    with arguments.new_folder(args.output, "nmt-ngram compile"):
+    with arguments.new_folder(args.output, "nmt-ngram compile", mapped.UNFINISHED):
         with files.naming_full_disk(args.output):
             model = count_models.read_arpa(args.model, storage)
         write_folder(args, model, args.model, storage)

@@ -96,13 +96,19 @@ def acquire(folder: Path, until: float) -> FileLock:
 def clear(folder: str | Path) -> None:
     """Remove a folder whose lock this process holds, and its content, the lock last: another process sees it
     either locked, or new and empty. Files that cannot be removed stay."""
+    clear_content(folder)
+    with suppress(OSError):
+        (Path(folder) / FILE).unlink()
+        os.rmdir(folder)
+
+
+def clear_content(folder: str | Path) -> None:
+    """Remove all that is in a folder whose lock this process holds, but the lock. Files that cannot be
+    removed stay."""
     for inside in Path(folder).iterdir():
         if inside.name != FILE:
             with suppress(OSError):
                 shutil.rmtree(inside) if inside.is_dir() and not inside.is_symlink() else inside.unlink()
-    with suppress(OSError):
-        (Path(folder) / FILE).unlink()
-        os.rmdir(folder)
 
 
 def holder(folder: str | Path) -> str:

@@ -31,6 +31,8 @@ CONTENTS = "contents.json"
 FORMAT = "nmt-arrays 1"
 ENDING = ".npy"
 VERIFIED = "verified"  # beginning of the names of stamps
+# Regular expression of the names of files in a folder that was never finished: one without a manifest.
+UNFINISHED = r"\w+\.npy|contents\.json(\.part.*)?|manifest\.json\.part.*"
 
 Arrays = dict[str, "NDArray[np.generic]"]
 

@@ -211,6 +211,22 @@ def unfinished(path: Path, recorded: bool = False, flush: bool = True) -> Iterat
             part.unlink(missing_ok=True)
 
 
+@contextmanager
+def unfinished_folder(path: Path) -> Iterator[Path]:
+    """Yield a new, empty folder beside `path`. At the end it is renamed to `path`, so that `path` is complete
+    or missing whenever the process is killed; after an error it is removed. UserError if it cannot be
+    written."""
+    part = path.with_name(f"{path.name}.part{uuid.uuid4().hex}")
+    try:
+        part.mkdir()
+        yield part
+        part.rename(path)
+    except OSError as error:
+        raise files.cannot_write(path, error) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
 def remove_unfinished(folder: Path, patterns: Iterable[str]) -> None:
     """Remove the files and folders that match glob patterns: unfinished ones of killed steps. UserError if
     that fails."""

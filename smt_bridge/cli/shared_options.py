@@ -1,4 +1,5 @@
-"""Options that commands share: parallel texts, phrase tables, memory of extraction, features."""
+"""Options that commands share: parallel texts, phrase tables, compiled models, memory of extraction,
+features."""
 
 import argparse
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from nmt.errors import ConfigError
 from nmt.io import numbers
 from nmt.runs import directory as run_directory
 from nmt.work import store
+from smt_bridge.config import CompileConfig
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, need_torch
 
@@ -78,6 +80,12 @@ def significance_setting(text: str) -> str:
     except ConfigError as error:
         raise argparse.ArgumentTypeError(str(error).partition(": ")[2]) from error
     return text
+
+
+def add_compilation(parser: argparse.ArgumentParser) -> None:
+    """Add the options of compiled tables and language models."""
+    add_setting(parser, CompileConfig, "quantize", type=numbers.integer, metavar="BITS")
+    add_setting(parser, CompileConfig, "quantize_lm", metavar="BITS")
 
 
 # ---- memory of extraction ----------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
-from smt_bridge.cli.shared_options import add_memory, add_pruning
-from smt_bridge.config import TrainConfig
+from smt_bridge.cli.shared_options import add_compilation, add_memory, add_pruning
+from smt_bridge.config import CompileConfig, TrainConfig
 from smt_bridge.extraction.alignment import ALIGNERS
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 # Settings that a model keeps when sentence pairs are added to it.
 SETTINGS = (
     "lm_text order method symmetrization max_length smoothing no_reordering prune_significance prune_count "
-    "prune_entropy distortion_limit"
+    "prune_entropy distortion_limit compile quantize quantize_lm"
 ).split()
 
 
@@ -52,6 +52,7 @@ def command(argv: Sequence[str] | None) -> None:
             extract=parse_settings(ExtractConfig, args),
             prune=parse_settings(PruneConfig, args),
             reordering=not args.no_reordering,
+            compiled=parse_settings(CompileConfig, args) if args.compile else None,
         )
     train(Path(args.model), config, parse_settings(ExecutorConfig, args))
     log.info(
@@ -72,6 +73,8 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
         raise ConfigError(
             f"--{changed[0].replace('_', '-')}: --add keeps the settings of {args.add}; leave the option out"
         )
+    if not args.compile and (useless := [name for name in ("quantize", "quantize_lm") if name in changed]):
+        raise ConfigError(f"--{useless[0].replace('_', '-')}: goes with --compile")
     for name in set(SETTINGS) - set(changed):
         setattr(args, name, arguments.get_default(name))
     return args
@@ -112,6 +115,13 @@ def parser() -> options.Parser:
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
     add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="also write the model as mapped arrays, in the folder compiled inside MODEL_DIR, as smt-compile "
+        "does",
+    )
+    add_compilation(parser)
     add_memory(parser, ", and for counting the n-grams of the language model")
     add_executor(parser)
     options.add_quiet(parser)

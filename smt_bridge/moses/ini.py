@@ -8,7 +8,7 @@ TranslationModel0= 0.2 0.2 0.2 0.2"""
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -418,12 +418,12 @@ PATH_KEYS = ("path", "source_vocab", "target_vocab")
 PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path in search of a file
 
 
-def with_absolute_paths(ini: Ini, roots: Sequence[str | Path]) -> Ini:
-    """Make all paths of an ini absolute; returns a new ini. Relative paths are looked up in the folders
-    `roots` in order; a path that exists in none is resolved from the first. ConfigError for a path with a
-    blank."""
+def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], kept: Container[str] = ()) -> Ini:
+    """Make all paths of an ini absolute but those of the features named in `kept`; returns a new ini.
+    Relative paths are looked up in the folders `roots` in order; a path that exists in none is resolved from
+    the first. ConfigError for a path with a blank."""
     return replace_paths(
-        ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path))
+        ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path)), kept
     )
 
 
@@ -451,11 +451,13 @@ def folder_beside(ini: Ini) -> str:
     )
 
 
-def replace_paths(ini: Ini, resolve: Callable[[str], str]) -> Ini:
-    """Replace each path of an ini by the result of `resolve`; returns a new ini. ConfigError for a path that
-    has a blank or is not UTF-8."""
+def replace_paths(ini: Ini, resolve: Callable[[str], str], kept: Container[str] = ()) -> Ini:
+    """Replace each path of an ini by the result of `resolve`, but those of the features named in `kept`;
+    returns a new ini. ConfigError for a path that has a blank or is not UTF-8."""
     lines = list(ini.lines)
     for feature in ini.features:
+        if feature.name in kept:
+            continue
         paths = {key: resolve(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}
         for path in paths.values():
             if len(path.split()) > 1:

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.errors import ConfigError
 from smt_bridge import train_cost
-from smt_bridge.config import TrainConfig
+from smt_bridge.config import CompileConfig, TrainConfig
 from smt_bridge.train_cost import TextSize
 from smt_bridge.train_system import train
 
@@ -53,6 +53,18 @@ def test_words_are_counted(config: TrainConfig, tmp_path: Path) -> None:
     (tmp_path / "lm").write_text("a b c d\n")
     config.lm_text = str(tmp_path / "lm")
     assert train_cost.measure_texts(config) == TextSize(1000, 3000, 4)
+
+
+def test_compiling_takes_time_and_disk(config: TrainConfig) -> None:
+    """More disk for exact scores than for 8 bits. docs/scale.md: 84.7 million phrase pairs."""
+    size, costs = TextSize(1_980_796, 87_503_918, 43_000_000), []
+    for config.compiled in (None, CompileConfig(), CompileConfig(quantize=8)):
+        costs.append(train_cost.estimate(size, config, processors=1, workers=1))
+    text, exact, quantized = costs
+    assert text.compilation == 0 < exact.compilation == quantized.compilation
+    assert text.model < quantized.model < exact.model
+    assert "to compile them" in train_cost.describe(size, exact)
+    assert "to compile them" not in train_cost.describe(size, text)
 
 
 def test_processors_and_workers_share_the_work(config: TrainConfig) -> None:

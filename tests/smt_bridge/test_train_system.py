@@ -3,6 +3,7 @@
 import errno
 import gzip
 import logging
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -10,22 +11,29 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.io import files, locks
+from nmt.io import files, locks, mapped
 from nmt.ngram import counting, disk_counts
 from nmt.work.executors import ExecutorConfig
-from smt_bridge import train_system
-from smt_bridge.config import TrainConfig
+from smt_bridge import compiled_model, train_system
+from smt_bridge.cli import compile as cli_compile
+from smt_bridge.config import CompileConfig, TrainConfig
+from smt_bridge.decoder import system
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_system import (
+    COMPILED,
     COUNTING,
     EXTRACTION,
+    INI,
     LM,
     REORDERING,
+    SETTINGS,
     TABLE,
+    TUNED,
     UNPRUNED,
     SystemTraining,
+    add_config,
     estimate,
     record_settings,
     train,
@@ -304,3 +312,105 @@ def test_several_workers_make_the_same_model(tmp_path: Path) -> None:
     for name in names:
         if not name.startswith("."):
             assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
+
+
+# ---- compiled ----------------------------------------------------------------------------------------------
+
+
+def compiled_config(folder: Path) -> TrainConfig:
+    inputs = write(random_corpus(3, 30, 5), folder)
+    config = TrainConfig(inputs.source, inputs.target, inputs.alignment, order=3)
+    config.compiled = CompileConfig(quantize=8, quantize_lm=4)
+    return config
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """What is in all files of a folder, by their paths in it."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != locks.FILE
+    }
+
+
+def test_a_compiled_model_is_that_of_smt_compile(tmp_path: Path) -> None:
+    """Byte for byte; a model that is not compiled has the same other files."""
+    config = compiled_config(tmp_path)
+    train(tmp_path / "model", config)
+    assert (
+        cli_compile.main(
+            [f"{tmp_path}/model", "-o", f"{tmp_path}/apart", "--quantize", "8", "--quantize-lm", "4"]
+        )
+        == 0
+    )
+    whole = contents(tmp_path / "model")
+    compiled = {name.partition("/")[2]: text for name, text in whole.items() if name.startswith(COMPILED)}
+    assert compiled == contents(tmp_path / "apart") and len(compiled) > 20
+    config.compiled = None
+    train(tmp_path / "text", config)
+    plain = contents(tmp_path / "text")
+    assert set(whole) - set(plain) == {f"{COMPILED}/{name}" for name in compiled}
+    assert all(whole[name] == text for name, text in plain.items() if name != SETTINGS)
+
+
+def test_compiling_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a kill, and in a folder of a name with a blank; nothing of an unfinished folder is left."""
+    config, folder = compiled_config(tmp_path), tmp_path / "a model"
+    train(folder, config)
+    whole = contents(folder)
+    shutil.rmtree(folder / COMPILED)
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as changed:
+        changed.setattr(compiled_model, "compile_lm", kill)
+        changed.setattr(shutil, "rmtree", lambda *_, **__: None)
+        with pytest.raises(Killed):
+            train(folder, config)
+    assert [path.name for path in folder.glob(f"{COMPILED}*") if ".part" in path.name]
+    train(folder, config)
+    assert contents(folder) == whole
+
+
+def test_compiling_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = compiled_config(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(mapped, "save_array", fail)
+    with pytest.raises(UserError, match=r"compiled.*: cannot write: No space left on device"):
+        train(tmp_path / "model", config)
+    assert not list((tmp_path / "model").glob(f"{COMPILED}*"))
+
+
+def test_other_bits_are_refused(tmp_path: Path) -> None:
+    config = compiled_config(tmp_path)
+    train(tmp_path / "model", config)
+    assert config.compiled is not None
+    config.compiled.quantize = 16
+    with pytest.raises(ConfigError, match="another compiled"):
+        train(tmp_path / "model", config)
+    config.compiled.quantize = 7
+    with pytest.raises(ConfigError, match="quantize: '7' is unknown"):
+        train(tmp_path / "new", config)
+
+
+def test_pairs_added_to_a_compiled_model(tmp_path: Path) -> None:
+    """The new model is compiled likewise, also with the weights of a tuned one."""
+    (tmp_path / "old").mkdir()
+    train(tmp_path / "model", compiled_config(tmp_path / "old"))
+    ini = (tmp_path / "model" / INI).read_text(encoding="utf-8")
+    assert "WordPenalty0= -1.0" in ini
+    (tmp_path / "model" / TUNED).write_text(ini.replace("WordPenalty0= -1.0", "WordPenalty0= -0.5"), "utf-8")
+    new = write(random_corpus(4, 10, 5), tmp_path)
+    config = add_config(str(tmp_path / "model"), new.source, new.target, new.alignment)
+    assert config.compiled == CompileConfig(quantize=8, quantize_lm=4)
+    train(tmp_path / "new", config)
+    for name, weight in ((INI, -1.0), (TUNED, -0.5)):
+        loaded = system.load(str(tmp_path / "new" / COMPILED / name), use_cache=False)
+        assert loaded.table.score_values.size and loaded.weights["WordPenalty0"] == [weight]

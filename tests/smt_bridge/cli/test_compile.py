@@ -3,6 +3,9 @@
 import errno
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 from nmt.cli import ngram
 from nmt.errors import UserError
 from nmt.io import manifest, mapped
-from nmt.ngram import trie_build
+from smt_bridge import compiled_model
 from smt_bridge.cli import compile as command
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
@@ -50,14 +53,14 @@ def test_language_models_are_compiled(tmp_path: Path) -> None:
     assert ngram.main(["compile", *given]) == 0
     assert command.main([str(model), "-o", str(tmp_path / "small"), "--quantize-lm", "2"]) == 0
     arrays = [path.name for path in (tmp_path / "lm0").glob("*.npy")]
-    assert len(arrays) == 7 and command.MOST_LM_BITS == trie_build.MOST_BITS
+    assert len(arrays) == 7
     for name in arrays:
-        written = tmp_path / "small" / f"{command.LM}0" / name
+        written = tmp_path / "small" / f"{compiled_model.LM}0" / name
         assert written.read_bytes() == (tmp_path / "lm0" / name).read_bytes()
     edit(model, ("path=lm0", f"path={tmp_path}/lm0"))
     assert command.main([str(model), "-o", str(tmp_path / "other"), "--quantize-lm", "2"]) == 0
     folders = [path.name for path in (tmp_path / "other").iterdir() if path.is_dir()]
-    assert sorted(folders) == [f"{command.LM}1", command.TABLE]
+    assert sorted(folders) == [f"{compiled_model.LM}1", compiled_model.TABLE]
     shutil.move(model, tmp_path / "gone")
     one, other = (decoder(tmp_path / name, stack=20) for name in ("small", "other"))
     for line in LINES:
@@ -87,7 +90,7 @@ def test_a_large_table_is_built_on_disk(tmp_path: Path, monkeypatch: pytest.Monk
     for name, large in (("memory", mapped.LARGE), ("disk", 0)):
         monkeypatch.setattr(mapped, "LARGE", large)
         assert command.main([str(model), "-o", str(tmp_path / name), "--quantize", "8"]) == 0
-    one, other = (tmp_path / name / command.TABLE for name in ("memory", "disk"))
+    one, other = (tmp_path / name / compiled_model.TABLE for name in ("memory", "disk"))
     assert sorted(path.name for path in other.iterdir()) == sorted(path.name for path in one.iterdir())
     for path in one.glob("*.npy"):
         assert path.read_bytes() == (other / path.name).read_bytes()
@@ -106,15 +109,17 @@ def test_verified_once(tmp_path: Path) -> None:
     small, store = compiled(tmp_path), Cache(tmp_path / "cache")
     for _ in range(2):
         system.load(str(small), store)
-        assert store.stamp(small / command.TABLE).exists()
+        assert store.stamp(small / compiled_model.TABLE).exists()
     store.clear()
-    assert not store.stamp(small / command.TABLE).exists()
+    assert not store.stamp(small / compiled_model.TABLE).exists()
 
 
 def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
     """With one line that names the file."""
     small, store = compiled(tmp_path), Cache(tmp_path / "cache")
-    whole = {path: path.read_bytes() for path in (small / command.TABLE).iterdir() if path.name != ".lock"}
+    whole = {
+        path: path.read_bytes() for path in (small / compiled_model.TABLE).iterdir() if path.name != ".lock"
+    }
     system.load(str(small), store)
     for path, content in whole.items():
         place = len(content) * 2 // 3
@@ -123,7 +128,7 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
             content[:place] + bytes([content[place] ^ 0x40]) + content[place + 1 :],
         ):
             path.write_bytes(damaged)
-            with pytest.raises(UserError, match=f"^{small / command.TABLE}"):
+            with pytest.raises(UserError, match=f"^{small / compiled_model.TABLE}"):
                 system.load(str(small), store)
         path.unlink()
         with pytest.raises(UserError, match=r"missing|expected a text table"):
@@ -143,19 +148,19 @@ def test_foreign_folders_are_refused(tmp_path: Path) -> None:
     (other,) = (entry for entry in store.entries() if "lm0" in entry.sources()[0])
     ini = (small / "moses.ini").read_text(encoding="utf-8")
     (small / "moses.ini").write_text(
-        ini.replace(f"path={command.TABLE}", f"path={other.path}"), encoding="utf-8"
+        ini.replace(f"path={compiled_model.TABLE}", f"path={other.path}"), encoding="utf-8"
     )
     with pytest.raises(UserError, match="holds 'TrieModel'"):
         system.load(str(small), use_cache=False)
     (tmp_path / "empty").mkdir()
     (small / "moses.ini").write_text(
-        ini.replace(f"path={command.TABLE}", f"path={tmp_path}/empty"), encoding="utf-8"
+        ini.replace(f"path={compiled_model.TABLE}", f"path={tmp_path}/empty"), encoding="utf-8"
     )
     with pytest.raises(UserError, match="expected a text table, or a folder made by smt-compile"):
         system.load(str(small), use_cache=False)
-    shutil.copytree(small / command.TABLE, tmp_path / "copy")
+    shutil.copytree(small / compiled_model.TABLE, tmp_path / "copy")
     (small / "moses.ini").write_text(
-        ini.replace(f"path={command.TABLE}", f"path={tmp_path}/copy", 1), encoding="utf-8"
+        ini.replace(f"path={compiled_model.TABLE}", f"path={tmp_path}/copy", 1), encoding="utf-8"
     )
     with pytest.raises(UserError, match="give the same path="):
         system.load(str(small), use_cache=False)
@@ -174,13 +179,106 @@ def test_nothing_is_left_of_a_table_that_is_refused(tmp_path: Path) -> None:
         command.command([str(model), "-o", str(tmp_path / "full")])
 
 
+# Kills itself in a call of a function, when the file that it writes is half there.
+KILLED = """
+import os, signal, sys
+from nmt.io import mapped
+from smt_bridge.cli import compile as command
+from smt_bridge.moses import ini
+module, name, left = {"mapped": mapped, "ini": ini}[sys.argv[1]], sys.argv[2], int(sys.argv[3])
+write = getattr(module, name)
+def kill(path, *rest):
+    global left
+    left -= 1
+    if left == 0:
+        with open(f"{path}.part1-0" if module is ini else path, "wb") as stream:
+            stream.write(b"half")
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(path, *rest)
+setattr(module, name, kill)
+command.main(sys.argv[4:])
+"""
+
+
+@pytest.mark.ci  # 2 s: processes of their own
+@pytest.mark.parametrize(
+    ("given", "moment"),
+    [
+        (["model"], ["mapped", "save_array", "3"]),
+        (["model"], ["mapped", "save_array", "20"]),
+        (["model"], ["ini", "write", "1"]),
+        (["model/table", "--reordering", "model/reordering"], ["mapped", "save_array", "5"]),
+    ],
+)
+def test_a_killed_start_is_repeated(
+    given: list[str], moment: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same bytes as one that was not killed."""
+    write_model(tmp_path / "model", 1)
+    monkeypatch.chdir(tmp_path)
+    assert command.main([*given, "-o", "whole"]) == 0
+    environment = dict(os.environ, PYTHONPATH=str(Path(command.__file__).parents[2]))
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED, *moment, *given, "-o", "small"], env=environment, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL and len(list(Path("small").iterdir())) > 1
+    assert command.main([*given, "-o", "small"]) == 0
+    contents = [
+        {path.relative_to(name): path.read_bytes() for path in Path(name).rglob("*") if path.is_file()}
+        for name in ("whole", "small")
+    ]
+    for content in contents:
+        content.pop(Path(".lock"), None)
+    assert contents[0] == contents[1]
+
+
+@pytest.mark.parametrize(
+    ("holder", "names"),
+    [
+        ("smt-compile", ["mapped-table/word.npy", "thesis.txt"]),
+        ("smt-compile", ["mapped-table/word.npy", "mapped-table/thesis.npz"]),
+        ("smt-compile", ["mapped-table/manifest.json", "moses.ini"]),
+        ("nmt-ngram compile", ["mapped-table/word.npy"]),
+        ("", ["mapped-table/word.npy"]),
+    ],
+)
+def test_only_what_it_left_itself_is_removed(holder: str, names: list[str], tmp_path: Path) -> None:
+    """Not what has other files, is finished, or was last locked by another command."""
+    model = write_model(tmp_path / "model", 1)
+    for name in names:
+        path = tmp_path / "small" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("x", encoding="utf-8")
+    if holder:
+        (tmp_path / "small" / ".lock").write_text(f"{holder}, process 1 on x, since then", encoding="utf-8")
+    with pytest.raises(UserError, match="small: exists already"):
+        command.command([str(model), "-o", str(tmp_path / "small")])
+    assert all((tmp_path / "small" / name).exists() for name in names)
+
+
+@pytest.mark.parametrize("full", [1, 12])
+def test_a_full_disk_leaves_nothing(full: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of the tables nor of the language model."""
+    model, left, write = write_model(tmp_path / "model", 1), iter(range(full)), mapped.save_array
+
+    def save(path: str | Path, array: "np.ndarray[tuple[int, ...], np.dtype[np.generic]]") -> None:
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, array)
+
+    monkeypatch.setattr(mapped, "save_array", save)
+    with pytest.raises(UserError, match=f"^{tmp_path}/small.*: cannot write: No space left"):
+        command.command([str(model), "-o", str(tmp_path / "small")])
+    assert not (tmp_path / "small").exists()
+
+
 def test_verify(tmp_path: Path) -> None:
     """smt-decode --verify reads everything, also what a stamp says is whole."""
     small = compiled(tmp_path)
     (tmp_path / "in").write_text("a b\n", encoding="utf-8")
     given = [str(small), "--verify", "-i", str(tmp_path / "in"), "-o", str(tmp_path / "out")]
     assert decode.main(given) == 0
-    path = small / command.TABLE / "scores.npy"
+    path = small / compiled_model.TABLE / "scores.npy"
     status, content = path.stat(), path.read_bytes()
     with open(path, "r+b") as stream:
         stream.write(content[:-1] + bytes([content[-1] ^ 1]))
@@ -204,4 +302,4 @@ def test_the_size_is_that_of_the_arrays(tmp_path: Path) -> None:
     """A row has 4 bytes of target, 4 a score, and one of its alignment."""
     table = system.load(str(compiled(tmp_path)), use_cache=False).table
     assert table.target.itemsize == 4 and table.scores.dtype == np.float32 and table.alignment.itemsize == 1
-    assert set(manifest.load(tmp_path / "small" / command.TABLE)) >= {"scores.npy", "contents.json"}
+    assert set(manifest.load(tmp_path / "small" / compiled_model.TABLE)) >= {"scores.npy", "contents.json"}

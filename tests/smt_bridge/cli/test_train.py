@@ -43,6 +43,8 @@ def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
         ("-a", "none", "none"),
         ("--lm-text", "none", "none"),
         ("--order", "0", "argument --order"),
+        ("--quantize-lm", "8", "--quantize-lm: goes with --compile"),
+        ("--quantize", "7", "argument --quantize"),
         ("--symmetrization", "shrink", "argument --symmetrization"),
         ("--distortion-limit", "-2", "argument --distortion-limit"),
     ],

@@ -1,0 +1,148 @@
+"""Compiled models: the tables and language models of a phrase-based system as folders of mapped arrays, which
+open at once and share their memory, and a moses.ini that names them.
+
+    moses.ini   mapped-table/   mapped-lm0/ ...
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from nmt.errors import ConfigError
+from nmt.io import files, mapped
+from nmt.io.progress import Progress
+from nmt.ngram import count_models, trie_build
+from smt_bridge.config import CompileConfig
+from smt_bridge.decoder import system
+from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS
+from smt_bridge.decoder.table import quantize
+from smt_bridge.decoder.text_tables import read_table
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import FeatureLine, Ini
+
+log = logging.getLogger(__name__)
+
+# Beside the new moses.ini; names that no file in the working directory has.
+INI, TABLE, LM = "moses.ini", "mapped-table", "mapped-lm"
+
+
+@dataclass(frozen=True)
+class TextModel:
+    """A model whose tables are text."""
+
+    ini: Ini
+    table: str  # path of the phrase table
+    columns: int  # scores in a row of it
+    reordering: str | None  # path of the reordering table
+    lms: list[str]  # paths of the language models, in the order of their lines
+
+    def paths(self) -> list[str]:
+        """Of all these files."""
+        return [self.ini.path, self.table, *([self.reordering] if self.reordering else []), *self.lms]
+
+
+def read_model(model: str, beside: bool = False) -> TextModel:
+    """Find the files of a model: a folder or a moses.ini. `beside`: look up relative paths only in the ini's
+    folder. ConfigError for features that the engine does not support; DataError for a malformed ini, and for
+    a file that does not exist."""
+    ini = moses_ini.read(system.ini_path(model))
+    table, reordering = system.table_lines(ini)
+
+    def path(line: FeatureLine) -> str:
+        return system.feature_path(ini, line, beside)
+
+    return TextModel(
+        ini=ini,
+        table=path(table),
+        columns=table.scores,
+        reordering=path(reordering) if reordering else None,
+        lms=[path(line) for line in ini.features if line.kind in LANGUAGE_MODELS],
+    )
+
+
+def compile_model(
+    model: TextModel, folder: Path, config: CompileConfig, visible: bool = False
+) -> dict[str, str]:
+    """Write the tables and language models of a model to an existing folder, as folders of mapped arrays.
+    Returns the name of the folder that holds each file, by the file's real path. A language model that is not
+    an ARPA file stays where it is. `visible`: show progress on stderr. Errors as from `compile_tables` and
+    `compile_lm`, but UserError if the disk is full."""
+    names = {model.table: TABLE} | ({model.reordering: TABLE} if model.reordering else {})
+    with files.naming_full_disk(folder):
+        (folder / TABLE).mkdir()
+        compile_tables(model.table, model.columns, model.reordering, folder / TABLE, config, visible)
+        for number, path in enumerate(model.lms):
+            if path not in names and Path(path).is_file() and count_models.is_arpa(path):
+                names[path] = f"{LM}{number}"
+                (folder / names[path]).mkdir()
+                compile_lm(path, folder / names[path], config)
+    return {os.path.realpath(path): name for path, name in names.items()}
+
+
+def write_ini(path: Path, ini: Ini, names: Mapping[str, str], beside: bool = False) -> None:
+    """Write an ini to the file `path` in the folder of a compiled model, naming what is compiled there.
+    `names`: see `compile_model`; other paths become absolute. `beside`: look up relative paths only in the
+    folder of `ini`. UserError if the file cannot be written; ConfigError for a path with a blank."""
+    compiled = ini
+    for line in named_files(ini):
+        file = os.path.realpath(system.feature_path(ini, line, beside))
+        if file in names:
+            compiled = moses_ini.set_path(compiled, line.name, names[file])
+    kept = [line.name for line, old in zip(compiled.features, ini.features, strict=True) if line != old]
+    moses_ini.write(path, moses_ini.with_absolute_paths(compiled, ini.roots(beside), kept))
+
+
+def named_files(ini: Ini) -> Iterator[FeatureLine]:
+    """The lines of an ini that may name a file which is compiled."""
+    table, reordering = system.table_lines(ini)
+    yield from (table, *([reordering] if reordering else []))
+    yield from (line for line in ini.features if line.kind in LANGUAGE_MODELS)
+
+
+def compile_tables(
+    table: str,
+    columns: int,
+    reordering: str | None,
+    folder: Path,
+    config: CompileConfig,
+    visible: bool = False,
+) -> None:
+    """Write a phrase table, and its reordering table if there is one, to an empty folder. `columns`: number
+    of scores in a row; `visible`: show progress on stderr. ConfigError for a table that is compiled already,
+    DataError for a malformed one; OSError or UserError if the disk is full."""
+    if mapped.is_mapped(table):
+        raise ConfigError(f"{table}: compiled already; give the text table")
+    tables = [table, *([reordering] if reordering else [])]
+    storage = mapped.choose_storage(folder, tables)
+    total = partial(files.number_of_lines, table)
+    with Progress(total, "pairs", visible, title="reading") as progress:
+        content = read_table(table, columns, reordering, storage, progress.add)
+    if config.quantize:
+        log.info("choosing %d values for each score", 1 << config.quantize)
+        content = quantize(content, config.quantize, storage)
+    mapped.write_record(folder, content, tables)
+    log.info(
+        "%s: %s phrase pairs of %s sources, %.1f bytes a pair",
+        folder,
+        f"{content.rows:,}",
+        f"{content.source_count:,}",
+        size_of(folder) / content.rows,
+    )
+
+
+def compile_lm(path: str, folder: Path, config: CompileConfig) -> None:
+    """Write the n-gram model of the ARPA file `path` to an empty folder. DataError for a malformed file;
+    OSError or UserError if the disk is full."""
+    storage = mapped.choose_storage(folder, [path])
+    model = count_models.read_arpa(path, storage)
+    compiled = trie_build.compile_model(model, config.quantize_lm, storage)
+    mapped.write_record(folder, compiled, [path])
+    log.info("%s: %s n-grams, %.1f bytes each", folder, f"{model.size:,}", size_of(folder) / model.size)
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.iterdir())
