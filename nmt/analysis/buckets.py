@@ -20,7 +20,6 @@ log = logging.getLogger(__name__)
 
 MIN_SENTENCES = 20  # fewest sentences of a point of a curve: BLEU of fewer is unreliable
 WINDOW = 10  # number of lengths in a bucket, as in van Merriënboer 2018, section 6.5.1
-LABELS = {"both": "the longer of both", "source": "source length", "reference": "reference length"}
 
 
 @dataclass
@@ -95,7 +94,7 @@ def group_systems(
 def by_count(systems: Sequence[SystemOutput], counts: Mapping[str, Sequence[int]], least: int) -> Curves:
     """Score, for each system, the sentences with a count of at most 0, 1, 2 ...
 
-    `counts` has one number per sentence for each of source, reference and both.
+    `counts` has, for each side, one number per sentence.
     """
     return group_systems(systems, counts, lambda values, system: cumulative_buckets(values, system, least))
 
@@ -207,7 +206,7 @@ def curve_findings(
         first = systems[0]
         if len(systems) == 1:
             title = args.title or f"{first.name}   {first.bleu()}"
-            plot_buckets(curves[first.name], LABELS, x_label, title, paths)
+            plot_buckets(curves[first.name], {"both": both}, x_label, title, paths)
         else:
             by_name = {name: sides[args.by] for name, sides in curves.items()}
             side = both if args.by == "both" else args.by

@@ -233,7 +233,8 @@ def report_html(data: ReportData, lead: Lead | None = None) -> str:
 
 
 def newest_date(paths: Iterable[str | Path]) -> str:
-    """The date (UTC) on which the newest of some files was written, ignoring streams; "" without files.
+    """The date (UTC) on which the newest of some files was written, as YYYY-MM-DD; "" without files. Streams
+    and missing files are ignored.
 
     A report is dated by its files, so that the same files always give the same report.
     """

@@ -59,28 +59,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> options.Parser:
-    parser = options.Parser(
+    whole = options.Parser(
         "nmt-analyze",
         "Reports on the output of any translation system and on trained runs: TSV, figures, BLEU and chrF "
         "with signatures.",
     )
-    kinds = parser.add_subparsers(
-        dest="kind", required=True, parser_class=options.ActionParser, metavar="KIND"
+    analyses = whole.add_subparsers(
+        dest="analysis", required=True, parser_class=options.ActionParser, metavar="ANALYSIS"
     )
     for name, analysis in ANALYSES.items():
-        kind = kinds.add_parser(name, description=analysis.help, help=analysis.help)
-        analysis().add_options(kind)
-        options.add_quiet(kind)
-    return parser
+        own = analyses.add_parser(name, description=analysis.help, help=analysis.help)
+        analysis().add_options(own)
+        options.add_quiet(own)
+    return whole
 
 
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options, run the analysis, write its result."""
     args = parser().parse_args(argv)
     options.start_log("nmt-analyze", args)
-    findings = ANALYSES[args.kind]().run(args)
+    findings = ANALYSES[args.analysis]().run(args)
     if findings:
-        findings.write(args.output, args.kind)
+        findings.write(args.output, args.analysis)
 
 
 if __name__ == "__main__":

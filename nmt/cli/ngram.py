@@ -1,5 +1,7 @@
-"""nmt-ngram: estimate an n-gram model from text in ARPA format, by modified Kneser-Ney (with KenLM's lmplz
-where it is installed), Katz, stupid backoff or add-k; prune, compile and verify finished models."""
+"""nmt-ngram: estimate an n-gram model from text and write it in ARPA format, by modified Kneser-Ney (with
+KenLM's lmplz where it is installed), Katz, stupid backoff or add-k; prune, compile and verify finished
+models.
+"""
 
 import argparse
 import logging
@@ -24,7 +26,7 @@ from nmt.work.stages import SharedFolder
 
 log = logging.getLogger(__name__)
 
-OF_KNESER_NEY = ("auto", "own", "lmplz")
+KNESER_NEY_PROGRAMS = ("auto", "own", "lmplz")
 MEMORY_TO_COMPILE = 3  # bytes for each byte of an ARPA file
 
 
@@ -44,7 +46,7 @@ def estimate_action(argv: Sequence[str]) -> None:
     """Estimate a model from text."""
     args = parser().parse_args(argv)
     options.start_log("nmt-ngram", args)
-    discounts = args.discount_fallback
+    discounts = args.discount_fallback  # an empty list: the option was given, without numbers
     fallback = estimators.FALLBACK_DISCOUNTS if discounts == [] else tuple(discounts)
     config = parse_settings(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
     config.check()
@@ -82,7 +84,7 @@ def parser() -> options.Parser:
     add_setting(parser, SmoothingConfig, "order")
     parser.add_argument(
         "--estimator",
-        choices=(*OF_KNESER_NEY, *ESTIMATORS),
+        choices=(*KNESER_NEY_PROGRAMS, *ESTIMATORS),
         default="auto",
         help="auto: modified Kneser-Ney, by lmplz if it is installed and the text needs more than --memory; "
         "own, lmplz: modified Kneser-Ney by this program, or by lmplz; katz: Good-Turing discounts; "
@@ -120,7 +122,9 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError(
             "--compile: lmplz writes an ARPA file; leave one of them out, or use nmt-ngram compile"
         )
-    if args.estimator not in OF_KNESER_NEY and (tuple(args.prune) != (0,) or not args.interpolate_unigrams):
+    if args.estimator not in KNESER_NEY_PROGRAMS and (
+        tuple(args.prune) != (0,) or not args.interpolate_unigrams
+    ):
         option = "--no-interpolate-unigrams" if tuple(args.prune) == (0,) else "--prune"
         raise ConfigError(f"{option}: only for Kneser-Ney models, not for --estimator {args.estimator}")
 
@@ -228,8 +232,8 @@ def prune_parser() -> options.Parser:
         "--threshold",
         type=arguments.real(0),
         required=True,
-        help="remove an n-gram if that raises the model's own perplexity by less than this factor minus 1, "
-        "such as 1e-8; 0: remove nothing",
+        help="remove an n-gram if that raises the model's own perplexity by less than this share: 1e-8 is "
+        "one hundred-millionth; 0: remove nothing",
     )
     parser.add_argument(
         "--history-lm",

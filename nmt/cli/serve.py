@@ -83,13 +83,7 @@ def parser() -> options.Parser:
     add_setting(parser, ServeConfig, "host", metavar="ADDRESS")
     add_setting(parser, ServeConfig, "port")
     add_setting(parser, ServeConfig, "token", type=InputPath, metavar="FILE")
-    parser.add_argument(
-        "--allow-origin",
-        nargs="+",
-        default=[],
-        metavar="ORIGIN",
-        help="sites, such as https://example.org, whose pages may use the server (CORS); default: none",
-    )
+    add_setting(parser, ServeConfig, "allow_origin", type=str, nargs="+", metavar="ORIGIN")
     add_setting(parser, ServeConfig, "proxy", nargs="+", metavar="ADDRESS")
     add_compute(parser.add_argument_group("engines"))
     limits = parser.add_argument_group("limits")

@@ -97,12 +97,12 @@ class Conversion:
         return lambda lines: [convert(tokenizer, line) for line in lines]
 
     def split(self, tokenizer: Tokenizer, line: str) -> str:
-        """Text -> words separated by spaces."""
+        """Tokenize a line; its words are separated by spaces, and escaped if `escape` is set."""
         words = tokenizer.words(line)
         return " ".join(map(escape, words) if self.escape else words)
 
     def join(self, tokenizer: Tokenizer, line: str) -> str:
-        """Words separated by spaces -> text."""
+        """Detokenize a line of words separated by spaces; escapes are undone if `escape` is set."""
         words = files.split_words(line)
         return tokenizer.text(list(map(unescape, words)) if self.escape else words)
 

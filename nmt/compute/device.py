@@ -117,7 +117,7 @@ def measure_back_ends() -> tuple[float, float]:
 
 def choose_back_end(requested: str = "auto", choices_file: Path | None = None) -> BackEndChoice:
     """Switch to the requested back end, or with `auto` to the one that measures best. ConfigError if it is
-    unknown, or not exact on this machine.
+    unknown, missing in this build of torch, or not exact on this machine.
 
     `choices_file` records earlier choices: `auto` reuses the one for this processor, or measures and adds its
     choice there.
@@ -134,9 +134,12 @@ def choose_back_end(requested: str = "auto", choices_file: Path | None = None) -
 
 
 def decide_back_end(requested: str) -> BackEndChoice:
-    """Choose a back end, by measuring unless `requested` is mkl, and switch to it; mkl where torch has no
-    oneDNN. ConfigError for onednn if it is not exact on this machine."""
-    if requested == "mkl" or not torch.backends.mkldnn.is_available():
+    """Choose a back end, by measuring unless `requested` is mkl, and switch to it; `auto` takes mkl where
+    torch has no oneDNN. ConfigError for onednn if torch has none, or if it is not exact on this machine."""
+    available = torch.backends.mkldnn.is_available()
+    if requested == "onednn" and not available:
+        raise ConfigError("matmul: onednn was requested, but torch has no oneDNN here; use auto or mkl")
+    if requested == "mkl" or not available:
         use_back_end("mkl")
         return BackEndChoice("mkl")
     with torch.no_grad():
@@ -222,18 +225,27 @@ def set_up_device(device: str, threads: int | None, matmul: str, choices_file: P
             log.warning("threads: %s", TOO_MANY_THREADS.format(threads, most))
         torch.set_num_threads(most)
     try:
-        kind = torch.device(device).type
+        parsed = torch.device(device)
     except RuntimeError as error:
         raise ConfigError(f"device: {device!r} is unknown, expected {EXPECTED_DEVICES}") from error
-    if kind not in ("cpu", "cuda"):
+    if parsed.type not in ("cpu", "cuda"):
         raise ConfigError(f"device: {device!r} is not supported, expected {EXPECTED_DEVICES}")
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise ConfigError(f"device: {device!r} was requested, but torch finds no GPU; use --device cpu")
-    if kind == "cuda":
+    if parsed.type == "cuda":
+        check_gpu(parsed)
         return f"device {device}"
     choose_back_end(matmul, choices_file).report()
     threads = torch.get_num_threads()
     return f"device cpu, {threads} thread{'s' * (threads > 1)}"
+
+
+def check_gpu(device: torch.device) -> None:
+    """ConfigError unless torch finds this GPU; without an index, any GPU."""
+    if not torch.cuda.is_available():
+        raise ConfigError(f"device: '{device}' was requested, but torch finds no GPU; use --device cpu")
+    count = torch.cuda.device_count()
+    if device.index is not None and device.index >= count:
+        remedy = f"s; use cuda:0 or another up to cuda:{count - 1}" if count > 1 else "; use cuda:0"
+        raise ConfigError(f"device: '{device}' does not exist, torch finds {count} GPU{remedy}")
 
 
 @cache

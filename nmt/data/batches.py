@@ -46,7 +46,7 @@ class Share:
     size: int = 1  # number of processes
 
     def has(self, number: int) -> bool:
-        """Whether this process computes the batch of this number, which is not below `start`."""
+        """Whether this process computes batch `number` of the epoch, which must be `start` or more."""
         return (number - self.start) % self.update % self.size == self.rank
 
 

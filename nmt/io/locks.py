@@ -1,4 +1,4 @@
-"""Locks of folders, so that only one command at a time works in a run, a job, a tuning, a model, a cache.
+"""Locks of folders, so that only one command at a time works in a run, a job, a tuning, a model or a cache.
 
     with locked(folder, "nmt-train"):
         ...
@@ -142,7 +142,8 @@ class WorkFolders:
         """Create a folder beside `output`, or in the system's temporary folder for stdout, and yield it. It
         is removed at the end. Folders that killed commands left there are removed first.
 
-        UserError with the file's name if a file in the folder cannot be written, for example on a full disk.
+        UserError, with the file's name, for any OSError of the block, for example on a full disk; only a
+        BrokenPipeError passes.
         """
         parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
         self.sweep(parent)

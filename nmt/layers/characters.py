@@ -92,7 +92,8 @@ def alphabet(vocab: Sequence[str]) -> dict[str, int]:
 
 def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
     """The character ids of each of W words, with begin, end and padding: (W, LONGEST + 2). `symbols`:
-    character -> id; others become OTHER. Longer words lose their middle."""
+    character -> id; others become OTHER. Special words are one symbol; of words longer than LONGEST the
+    middle is left out."""
     table = torch.full((len(vocab), LONGEST + 2), PAD)
     for row, word in enumerate(vocab):
         letters = [word] if word in SPECIALS else list(word)

@@ -346,7 +346,8 @@ class SentenceCache:
 
     @staticmethod
     def join(parts: "Sequence[SentenceCache]", most: int) -> "SentenceCache":
-        """Concatenate the sentences of all parts. `most`: maximum number of hypotheses per sentence."""
+        """Concatenate the sentences of all parts. `most`: maximum number of hypotheses per sentence, for
+        which the new store has room for ROOM steps."""
         R, C = sum(len(part.mask) for part in parts), max(part.mask.shape[1] for part in parts)
         like = max((part.store.pairs for part in parts), key=len)  # with layers, if any part has read a word
         (layers, two, _, heads, _, width), S = like.shape, sum(part.store.pairs.shape[2] for part in parts)

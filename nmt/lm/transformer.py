@@ -36,7 +36,8 @@ class TransformerLMConfig(TransformerSizes, LMConfig):
         "glorot",
         "uniform",
         "paper",
-        help="distribution of initial matrices; word vectors are N(0, 1 / embedding); paper: normal",
+        help="distribution of initial matrices; word vectors are N(0, 1 / embedding); paper: "
+        "N(0, init_scale²), as in Cho et al. 2014a",
     )
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""The configuration of translation models: section `model` of a run's configuration."""
+"""The base class of the section `model` of a run's configuration, and its settings for type rnn."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -69,7 +69,8 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
         0,
         least=0,
         most=MOST_UNITS,
-        help="units of the encoder, for each direction; 0: as hidden. The papers' grconv has 2000",
+        help="units of the encoder, for each direction; 0: as hidden. The grconv of Cho et al. 2014b has "
+        "2000",
     )
     encoder_layers: int = number(1, least=1, most=1000, help="layers of the encoder")
     decoder_layers: int = number(1, least=1, most=1000, help="layers of the decoder")
@@ -96,31 +97,40 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
         0.0,
         least=0,
         below=1,
-        help="on embeddings, between layers and on maxout units, not on recurrent connections; papers: none",
+        help="share of values set to 0 in training, on embeddings, between layers and on maxout units, not "
+        "on recurrent connections; Cho et al. 2014a and 2014b use none",
     )
-    bias: bool = setting(False, help="add biases: the papers print none, the authors' code has some")
+    bias: bool = setting(
+        False, help="add biases: the equations of Cho et al. 2014a have none, their code has some"
+    )
     init: str = choice(
         "paper",
         "glorot",
         "uniform",
-        help="paper: N(0, init_scale²); uniform: U(±init_scale); recurrent matrices are always orthogonal",
+        help="paper: N(0, init_scale²), as Cho et al. 2014a; uniform: U(±init_scale); glorot: by the size of "
+        "each matrix; recurrent matrices are always orthogonal",
     )
     init_scale: float = number(0.01, least=0, help="scale of the initial parameters")
     gate: str = choice(
         *GATES,
-        help="what the update gate z does to the old state: keep_old (paper), take_new (authors' code)",
+        help="what the update gate z does to the old state: keep_old (Cho et al. 2014a), take_new "
+        "(their code)",
     )
     reset: str = choice(
         *RESETS,
-        help="reset gate before U (paper), after it, or after_with_context: on U h + C c (its supplement)",
+        help="reset gate before U (Cho et al. 2014a), after it, or after_with_context: on U h + C c (the "
+        "supplement of Cho et al. 2014a)",
     )
     summary: str = choice(
-        "state", "tanh", help="c is the last encoder state (paper), or tanh(V h) (its supplement)"
+        "state",
+        "tanh",
+        help="c is the last encoder state (Cho et al. 2014a), or tanh(V h) (the supplement of Cho et al. "
+        "2014a)",
     )
     first_word: str = choice(
         "step",
         "initial",
-        help="y_1 is read off h_1 = f(h_0, -, c) (paper), or off h_0 itself (authors' code)",
+        help="y_1 is read off h_1 = f(h_0, -, c) (Cho et al. 2014a), or off h_0 itself (their code)",
     )
 
     def check(self) -> None:
@@ -128,25 +138,32 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
         super().check()
         check_output(self, "model", self.tied != "none")
         if self.cell != "gru" and (self.gate != "keep_old" or self.reset != "before"):
-            raise ConfigError(f"model.gate and model.reset belong to cell gru; {self.cell} has neither")
+            raise ConfigError(
+                f"model.gate and model.reset belong to cell gru, {self.cell} has neither; remove them, or "
+                "set cell: gru"
+            )
         if self.encoder == "grconv" and (self.attention or self.encoder_layers > 1):
             raise ConfigError(
-                "model.encoder: grconv gives one vector a sentence, so neither attention nor encoder_layers "
-                "go with it"
+                "model.encoder: grconv gives one vector a sentence, which excludes attention and several "
+                "encoder layers; set attention: 0 and encoder_layers: 1"
             )
         if self.attention and self.summary == "tanh":
             raise ConfigError(
-                "model.summary: tanh is of the vector c, which a model with attention does not have"
+                "model.summary: tanh computes the vector c, which a model with attention does not have; set "
+                "summary: state"
             )
         if (self.attention or self.decoder_layers > 1) and self.first_word == "initial":
-            raise ConfigError("model.first_word: initial excludes attention and more than one decoder layer")
+            raise ConfigError(
+                "model.first_word: initial excludes attention and more than one decoder layer; set "
+                "first_word: step"
+            )
         if self.tied != "none" and self.embedding != (self.output_rank or self.maxout):
             raise ConfigError(
                 f"model.tied: {self.tied} needs an output matrix as wide as the embeddings: set output_rank "
                 f"(or maxout) to {self.embedding}, found {self.output_rank or self.maxout}"
             )
         if self.tied == "all" and self.source_words != "table":
-            raise ConfigError("model.tied: all needs source_words: table")
+            raise ConfigError("model.tied: all needs source_words: table; set that, or tied: target")
 
     @property
     def attends(self) -> bool:

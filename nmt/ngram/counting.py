@@ -68,7 +68,8 @@ Counts = tuple[list[str], list[NgramCounts]]  # words by their ids, n-grams of e
 
 
 def number_text(lines: Iterable[str], skip_symbols: bool = False) -> NumberedText:
-    """Map the words of a text to ids, like `number_words`. DataError also for a text without words."""
+    """Map the words of a text to ids, like `number_words`. `skip_symbols`: drop the words <s> and </s> of the
+    text, for which there is otherwise a DataError. DataError also for a text without words."""
     text = number_words(lines, skip_symbols)
     check_words(text.words, 0 in text.ids)
     return text

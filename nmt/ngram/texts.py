@@ -36,9 +36,9 @@ class NgramTextScorer(ABC):
         return self.flat_scores(grams.ravel(), np.repeat(np.arange(M) * n, n))[n - 1 :: n]
 
     def flatten(self, texts: Sequence[Sequence[str]], whole: bool = True) -> tuple[Ints, Ints, Ints]:
-        """Concatenate texts. Returns their words, (N,), the index at which the text of each word begins,
-        (N,), and the index at which each text begins, (texts,). `whole`: texts are sentences, with <s> and
-        </s> around them."""
+        """Concatenate texts. Returns the ids of their words, (N,), the index at which the text of each word
+        begins, (N,), and the index at which each text begins, (texts,). `whole`: add <s> and </s> to each
+        text."""
         prefix, suffix = ([self.begin], [self.end]) if whole else ([], [])
         lengths = np.array([len(text) + 2 * whole for text in texts], np.int64)
         starts = np.cumsum(lengths) - lengths

@@ -1,5 +1,5 @@
-"""Settings that papers add to the sections `lm` and `model`. Dataclasses of the core take them before torch
-is needed, so it is not imported."""
+"""Settings of the models in nmt/papers, which the core's dataclasses inherit; torch is not imported, so that
+--help is fast."""
 
 from dataclasses import dataclass
 
@@ -28,8 +28,8 @@ class ComputationSettings:
         0.5,
         above=0,
         below=1,
-        help="cells vcrnn and vcgru: share of the units that training wants computed, m; Jernite 2018: 0.2 "
-        "to 0.5",
+        help="cells vcrnn and vcgru: target share m of the units computed at each step; Jernite 2018: 0.2 to "
+        "0.5",
     )
     computation_penalty: float = number(
         0.1, least=0, help="cells vcrnn and vcgru: weight of |m_t - computation| in the cost of each token"

@@ -174,7 +174,9 @@ class Candidate:
 
     units: Sequence[str]
     log_prob: float  # natural logarithm, with the end symbol
-    attention: Sequence[Sequence[float]]  # weights over the source units, for each unit; may be empty
+    # Weights over the source units, for each unit, and for what follows them if the hypothesis was cut off;
+    # may be empty.
+    attention: Sequence[Sequence[float]]
     complete: bool = True  # False: ended by the length limit
 
 

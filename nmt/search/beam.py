@@ -21,7 +21,7 @@ from nmt.layers.output import OutputLayer
 from nmt.models.protocols import Layered, Source, State, StepModel, Widening
 from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, length_normalizer
-from nmt.search.constraints import AnyConstraint, Constrained, ConstraintStates
+from nmt.search.constraints import AnyConstraint, ConstraintStates, SearchConstraints
 from nmt.search.hypotheses import Expansion, History, choose_expansion, expand
 from nmt.text.vocab import BOS, EOS, UNK
 
@@ -94,7 +94,7 @@ class BeamSearch(Generic[State]):
         self.finished: list[list[FinishedHypothesis]] = []
         self.free: list[int] = []  # slots
         self.forced = False  # whether any sentence has a prefix
-        self.constrained = Constrained(config)
+        self.constrained = SearchConstraints(config)
         self.lengths = torch.zeros(0, dtype=torch.long, device=self.device)
         self.longest, self.shortest, self.widths = (self.lengths.clone() for _ in range(3))
         self.steps = self.lengths.clone()  # words of each sentence's hypotheses

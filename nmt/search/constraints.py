@@ -270,7 +270,8 @@ class ForbiddenPhrases(Constraint[int]):
         for codes in spelling.columns.codes:
             index = np.searchsorted(phrase_codes, codes).clip(max=len(phrase_codes) - 1)
             self.columns.append(np.where(phrase_codes[index] == codes, symbols[index], OTHER))
-        # Most first characters lead every state where they lead state 0, so that a unit has the same hits.
+        # After most first characters the automaton is in the same state wherever it was before; for such
+        # units the hits of state 0 hold.
         self.first = np.zeros(len(spelling.columns.order), np.int64)
         if self.columns:
             self.first[: len(self.columns[0])] = self.columns[0]
@@ -290,7 +291,7 @@ class ForbiddenPhrases(Constraint[int]):
             trim_cache(self.next)
             for symbol in self.encode(self.spelling.texts[unit]):
                 state = int(self.table[state, symbol])
-            # A forced phrase is reported once; the next one may begin where it ends.
+            # After a forbidden phrase that a forced prefix contains, matching starts anew.
             self.next[key] = self.start_state if self.accepts[state] else state
         return self.next[key]
 
@@ -305,8 +306,8 @@ class ForbiddenPhrases(Constraint[int]):
         return self.completing[state]
 
     def hits(self, state: int, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether a phrase ends within each of some units that follow a state: (n,). `positions` (n,): the
-        units as increasing positions in `Columns.order`."""
+        """Whether each of n units completes a phrase after `state`: (n,). `positions` (n,): the units, as
+        increasing indices into `Columns.order`."""
         states, hits = np.full(len(positions), state), np.zeros(len(positions), np.bool_)
         for column in self.columns:
             count = int(np.searchsorted(positions, len(column)))
@@ -358,13 +359,13 @@ def automaton(phrases: Sequence[Sequence[int]], symbols: int) -> tuple[NDArray[n
 
 # ---- constraints of a search -------------------------------------------------------------------------------
 
-MOST_WANTED = 50  # required units tried in a row, so that no sentence holds up the others
+MOST_WANTED = 50  # required units tried for each row, so that no sentence holds up the others
 
 ConstraintStates = tuple[Any, ...]  # of a hypothesis, one for each constraint
 Continuation = tuple[int, int]  # row, and the unit that follows it
 
 
-class Constrained:
+class SearchConstraints:
     """The constraints of all sentences of a search, by the slot of the sentence. False as a condition until a
     sentence has any. Parameters named `sentence` are the slots of the R rows."""
 
@@ -453,8 +454,8 @@ class Constrained:
         widths: Tensor,
     ) -> Expansion:
         """Replace the continuations in `best` of sentences that require units: share the beam among their
-        banks. Candidates are the best of the sentence, the best of each row, and all that meet one more
-        requirement.
+        banks (Post and Vilar 2018). Candidates are the best of the sentence, the best of each row, and, of
+        each row, up to MOST_WANTED that meet one more requirement.
 
         `log_probs` (R, V), `totals` (R,), `states` and `sentence` are those of the rows, `widths` (S,) the
         beam sizes by slot. Other sentences keep their continuations."""
@@ -462,16 +463,19 @@ class Constrained:
         if not rows:
             return best
         first = {slot: row for row, slot in reversed(list(enumerate(sentence)))}
-        chosen, candidates_of = list[tuple[Continuation, float]](), dict[int, dict[Continuation, float]]()
+        chosen, candidates_by_slot = (
+            list[tuple[Continuation, float]](),
+            dict[int, dict[Continuation, float]](),
+        )
         continuations = zip(best.parent.tolist(), best.word.tolist(), strict=True)
         for continuation, total in zip(continuations, best.total.tolist(), strict=True):
             if sentence[continuation[0]] in self.requirements:
-                candidates_of.setdefault(sentence[continuation[0]], {})[continuation] = total
+                candidates_by_slot.setdefault(sentence[continuation[0]], {})[continuation] = total
             else:
                 chosen.append((continuation, total))
         for continuation, total in self.candidates(rows, log_probs, totals, states, sentence, widths):
-            candidates_of.setdefault(sentence[continuation[0]], {})[continuation] = total
-        for slot, candidates in candidates_of.items():
+            candidates_by_slot.setdefault(sentence[continuation[0]], {})[continuation] = total
+        for slot, candidates in candidates_by_slot.items():
             chosen += self.allocate(slot, candidates, states, int(widths[slot]))
         chosen.sort(key=lambda item: first[sentence[item[0][0]]])  # stable: the best of each sentence first
         device = log_probs.device

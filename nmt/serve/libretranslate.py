@@ -94,7 +94,7 @@ def english_name(code: str) -> str:
     return ENGLISH_NAMES.get(code, code)
 
 
-# ---- libretranslate ----------------------------------------------------------------------------------------
+# ---- handlers ----------------------------------------------------------------------------------------------
 
 
 AUTO = "auto"
@@ -176,12 +176,12 @@ class LibreTranslate:
         return [served.languages for served in self.engines.values() if all(served.languages)]
 
     async def translate(self, request: Request) -> Response:
-        values = await self.read_fields(request)
-        single = not isinstance(values.values.get("q"), list)
-        queries = [required_text(values, "q")] if single else values.texts("q")
-        source, target = required_text(values, "source"), required_text(values, "target")
-        form = values.text("format", "") or "text"
-        count = values.number("alternatives", 0, 0, self.config.max_n_best - 1)
+        fields = await self.read_fields(request)
+        single = not isinstance(fields.values.get("q"), list)
+        queries = [required_text(fields, "q")] if single else fields.texts("q")
+        source, target = required_text(fields, "source"), required_text(fields, "target")
+        form = fields.text("format", "") or "text"
+        count = fields.number("alternatives", 0, 0, self.config.max_n_best - 1)
         if not queries:
             raise BadRequest("Invalid request: missing q parameter")
         if form not in ("text", "html"):
@@ -223,6 +223,7 @@ class LibreTranslate:
         return JSONResponse(
             {
                 "apiKeys": self.token is not None,
+                # Characters, while max_request is bytes: of a text that is not ASCII fewer characters pass.
                 "charLimit": self.config.max_request,
                 "filesTranslation": False,
                 "frontendTimeout": 500,
@@ -398,7 +399,7 @@ def translate_request(config: ServeConfig, languages: Sequence[str]) -> Schema:
     return object_schema(
         ["q", "source", "target"],
         q={"anyOf": [query, texts], "description": "a text, or several"},
-        source={"type": "string", "enum": ["auto", *languages]},
+        source={"type": "string", "enum": [AUTO, *languages]},
         target=code,
         format=optional_schema(
             {"type": "string", "enum": ["text", "html", ""], "description": "text by default"}

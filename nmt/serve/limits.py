@@ -245,7 +245,7 @@ class GatedRequest:
             self.record.status = CLIENT_LEFT
         except Exception as error:
             log.exception("request %s: %s", self.record.id, type(error).__name__)
-            self.record.error = f"{type(error).__name__}: {error}"
+            self.record.error = type(error).__name__  # its message may quote the request
             if not self.started:
                 await self.error(500, f"internal error; the log has it as request {self.record.id}")
         self.record.engine, self.record.lines = state["engine"], state["lines"]

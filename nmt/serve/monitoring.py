@@ -21,7 +21,8 @@ from nmt.serve.served import ServedEngines
 class Lifecycle:
     """The number of active requests, and whether the server is stopping.
 
-    The gate counts requests, and refuses new ones once the server is stopping; after the last one it exits.
+    The gate counts requests, and refuses new ones once the server is stopping; the server exits after the
+    last one.
     """
 
     active: int = 0
@@ -53,7 +54,7 @@ class RequestRecord:
     seconds: float = 0.0
     engine: str = ""
     lines: int = 0
-    error: str = ""  # internal error; the log has its traceback
+    error: str = ""  # type of the exception of an internal error; the log has its traceback
 
 
 class RequestLog:

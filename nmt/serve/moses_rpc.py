@@ -179,7 +179,7 @@ def pack_hypothesis(hypothesis: LineHypothesis, key: str, params: Mapping[str, o
 
 def breakdown(hypothesis: LineHypothesis) -> str:
     """Format the features of a hypothesis as in an n-best list. A network's only feature is NMT0, its natural
-    log p."""
+    log p; empty if that is unknown."""
     features = hypothesis.features or (
         {"NMT0": [hypothesis.log_prob]} if hypothesis.log_prob is not None else {}
     )

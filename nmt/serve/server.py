@@ -190,7 +190,8 @@ class Server(uvicorn.Server):
     """uvicorn with handlers for signals.
 
     After the first SIGTERM or Ctrl-C new requests are refused, and the server exits once the active ones are
-    answered; a second signal ends it at once. SIGHUP reloads all engines.
+    answered, or after `grace` seconds; a second signal ends it at once. `want_reload` reloads all engines;
+    `run` installs it as the handler of SIGHUP.
     """
 
     def __init__(self, config: uvicorn.Config, engines: ServedEngines, life: Lifecycle, grace: float) -> None:

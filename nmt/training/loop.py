@@ -1,7 +1,8 @@
 """The training loop, top to bottom: batch, cost, gradient, clip, update, log, validate, save, stop.
 
 A run that is killed at any moment is resumed from its last save, cuts its logs back to it, and ends bit-equal
-(on CPU, with the same threads) to one that was never stopped; nmt/training/state.py saves and restores."""
+(on CPU, with the same number of threads and processes) to one that was never stopped; nmt/training/state.py
+saves and restores."""
 
 import logging
 import math

@@ -22,10 +22,10 @@ from nmt.errors import ConfigError, UserError
 from nmt.work import cluster
 from nmt.work.cluster import Host
 
-# ---- GPUs of a host, one for each worker -------------------------------------------------------------------
-
-
 log = logging.getLogger(__name__)
+
+
+# ---- GPUs of a host, one for each worker -------------------------------------------------------------------
 
 
 def claim_gpu(folder: Path, names: Sequence[str]) -> tuple[int, FileLock | None]:
@@ -84,9 +84,10 @@ class JobPlugin(WorkerPlugin):
         members: Container[str] = (),
     ) -> None:
         """`name`: of the job; `make_compute`: loads the models and returns the function that computes a
-        chunk; `expected`: the host of the command; `mixed`: whether other processors are allowed. `members`:
-        addresses of the workers that the job starts with. If one of them cannot take part, the job is
-        refused; a worker that joins later and cannot take part is closed."""
+        chunk; `expected`: the host of the command; `mixed`: whether other processors and other
+        versions of torch are allowed. `members`: addresses of the workers that the job starts with. If one of
+        them cannot take part, the job is refused; a worker that joins later and cannot take part is
+        closed."""
         self.name, self.make_compute, self.expected, self.mixed = name, make_compute, expected, mixed
         self.members = members
 
@@ -99,11 +100,11 @@ class JobPlugin(WorkerPlugin):
         try:
             self.run = await asyncio.wrap_future(self.thread.submit(self.load))
         except Exception as error:
-            what = f"worker {self.address}: {error}" if isinstance(error, UserError) else repr(error)
+            reason = f"worker {self.address}: {error}" if isinstance(error, UserError) else repr(error)
             if self.address in self.members:
-                raise ConfigError(what) if isinstance(error, UserError) else error from None
-            worker.log_event(self.name, what)
-            worker.loop.add_callback(worker.close_gracefully, reason=what)
+                raise ConfigError(reason) if isinstance(error, UserError) else error from None
+            worker.log_event(self.name, reason)
+            worker.loop.add_callback(worker.close_gracefully, reason=reason)
 
     def load(self) -> Callable[[object], object]:
         """Return the function that computes a chunk. ConfigError for a worker that differs from the job's

@@ -89,19 +89,19 @@ SHOWN_RANGES = 10  # ranges of lines named in the error
 @dataclass(frozen=True)
 class Lost:
     """The result of a task that could not be computed. `reason`: a clause such as `three workers died while
-    computing them`."""
+    computing this`."""
 
     reason: str
 
 
-KILLED = Lost("three workers died while computing them")  # on a cluster
+KILLED = Lost("three workers died while computing this")  # on a cluster
 
 
 def require_results(results: Iterable[Result | Lost]) -> Iterator[Result]:
     """Yield the results of a job that needs all of them. UserError for the first task that was lost."""
     for number, result in enumerate(results, 1):
         if isinstance(result, Lost):
-            raise UserError(f"chunk {number} of the job: {result.reason}; are they short of memory?")
+            raise UserError(f"chunk {number} of the job: {result.reason}; are the workers short of memory?")
         yield result
 
 

@@ -183,8 +183,9 @@ def remaining_seconds(plan: Plan, step: str, workers: int) -> float:
 
 
 def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Plan:
-    """Find the longest plan whose remaining work from `step` on fits into the time left; if none fits, return
-    the shortest one, and `plan` itself if nothing can be shortened. Arguments as for `is_late`."""
+    """Return the first plan of `shorter_plans` whose remaining work from `step` on fits into the time left;
+    if none fits, the last, which is the shortest; `plan` itself if nothing can be shortened. Arguments as for
+    `is_late`."""
     shortest = plan
     for shortest in shorter_plans(plan, step):
         # The step itself may have been left out.
@@ -201,7 +202,8 @@ def earlier_steps(plan: Plan, step: str) -> list[str]:
 
 
 def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
-    """Yield plans that need no more time from this step on than `plan`, the longest first."""
+    """Yield plans that need no more time from this step on than `plan`, in order of preference; the last is
+    the shortest."""
     names = tuple(network.name for network in plan.networks)
     most = plan.tuning.hybrid_iterations
     if step == "networks":

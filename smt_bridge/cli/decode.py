@@ -304,7 +304,7 @@ class PhraseTranslator:
 
 
 def writers(decoder: "Decoder") -> "dict[str, Writer]":
-    """Functions that format the lines of the outputs besides the translation, by name of the option."""
+    """The functions that format the lines of each further output, by their names in OUTPUTS."""
     from smt_bridge.decoder import feature_values, translation
 
     def explained(number: int, result: "PhraseTranslation") -> Iterable[str]:

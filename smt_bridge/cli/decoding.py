@@ -100,9 +100,11 @@ def load_decoder(
     """Load the decoder of an ini with the options of `add_search`. Sets up torch for this process if a
     feature needs it. Logs a description of the decoder, and a warning if it will be slow.
 
-    `nbest`, `distinct`, `explain`: see DecoderConfig; `weights`: override those of the ini; `lines`: converts
-    lines of raw text, or applies a glossary; `beside`: look for tables and models only in the ini's folder.
-    ConfigError for options out of range; ConfigError or DataError for a model that the engine cannot use.
+    `nbest`, `distinct`, `explain`: see DecoderConfig; `weights`: replace those of the ini; needed for every
+    feature that n-best lists print. `lines`: converts lines of raw text, or applies a glossary; `beside`:
+    look for tables and models only in the ini's folder. ConfigError for options out of range, for weights
+    that do not fit, and for cube pruning with networks; UserError for a model or feature that cannot be used,
+    or if the disk of the cache is full.
     """
     from nmt.compute.compiled import HAVE_NUMBA
     from smt_bridge.decoder import system as systems

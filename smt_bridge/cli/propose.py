@@ -157,14 +157,16 @@ def start_networks(args: argparse.Namespace) -> "NetworkExecutor":
 def load_in_worker(
     args: argparse.Namespace, arithmetic: "Arithmetic", models: Mapping[str, str], inverse: str
 ) -> "Callable[[NetworkRequest], NetworkAnswers]":
-    """In a worker: load the same networks, and set up the same arithmetic. Returns the function that computes
-    with them. `models`: checksums by path; `inverse`: identity of the model of the other direction. DataError
-    for models that differ."""
+    """In a worker: load the networks that the command has loaded, with its number of threads and matrix back
+    end. Returns the function that computes with them. `models`: checksums by path; `inverse`: identity of the
+    model of the other direction; empty if there is none. DataError for models that differ."""
     store.check_digests(models)
     arithmetic.use()
     networks = load_networks(args)
     if networks.identity() != inverse:
-        raise DataError(f"{args.inverse}: is another model here than where the job was started")
+        raise DataError(
+            f"{args.inverse}: differs from the model where the job was started; copy it to every worker"
+        )
     return networks.compute
 
 

@@ -153,8 +153,8 @@ def add_mbr(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError for options that contradict each other; DataError for missing files, and as from
-    `check_mbr`."""
+    """ConfigError unless there is --output or --best, and for an n-best list from stdin; DataError for a
+    missing file; both also as from `check_mbr`."""
     if args.output is None and args.best is None:
         raise ConfigError("nothing to write; give --output, --best or both")
     check_mbr(args)

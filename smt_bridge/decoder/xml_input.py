@@ -1,4 +1,5 @@
-"""Moses' markup of input lines: translations for spans, and constraints on reordering.
+"""What an input line demands of its translation: phrases to avoid, and Moses' markup, with translations for
+spans and constraints on reordering.
 
 <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    prob defaults to 1
 <zone> eins zwei drei </zone> vier                  once entered, a zone must be finished
@@ -142,7 +143,9 @@ def parse_markup(line: str, markup: Markup) -> MarkedLine:
             open_tags.append(Tag(name, len(marked.words), content))
         if closed or unary:
             if not open_tags:
-                raise ValueError(f"tag {shown(name)} is closed, but was not opened")
+                raise ValueError(
+                    f"tag {shown(name)} is closed, but was not opened; open it before, or remove it"
+                )
             tag = open_tags.pop()
             if tag.name != name:
                 raise ValueError(
@@ -150,7 +153,9 @@ def parse_markup(line: str, markup: Markup) -> MarkedLine:
                 )
             apply_tag(marked, tag, markup)
     if open_tags:
-        raise ValueError(f"tag {shown(open_tags[-1].name)} is never closed")
+        name = open_tags[-1].name
+        remedy = f"close it by {shown(f'{opening}/{name}{closing}')}"
+        raise ValueError(f"tag {shown(name)} is never closed; {remedy}")
     check_spans(marked)
     return marked
 
@@ -198,7 +203,7 @@ def apply_tag(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
         marked.walls += range(max(0, start - 1), end)
     elif tag.name == "zone":
         if start >= end:
-            raise ValueError("a zone without words")
+            raise ValueError("a zone without words; enclose at least one")
         marked.zones.append((start, end - 1))
     elif tag.name == "ne":
         if end - start != 1:
@@ -210,8 +215,10 @@ def apply_tag(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
         )
     else:
         translations = tag_translations(tag)
-        if start > end or (start == end and translations):
-            raise ValueError(f"tag {shown(tag.name)} has a translation, but encloses no word")
+        if translations and start >= end:
+            raise ValueError(
+                f"tag {shown(tag.name)} has a translation, but encloses no word; enclose at least one"
+            )
         if translations and end - start > markup.longest:
             raise ValueError(
                 f"tag {shown(tag.name)} has a translation of {end - start} words, but options have at most "
@@ -226,7 +233,8 @@ def apply_tag(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
 def tag_span(tag: Tag, words: int) -> tuple[int, int]:
     """The start and end (exclusive) of a tag's span, in words. An attribute span="i-j" or span="i" takes
     precedence over the tag's position. `words`: number of words before the closing tag. ValueError for a span
-    of any other form; whether it ends within the line is checked by `check_spans`."""
+    of any other form, and for one that ends before it begins; whether it ends within the line is checked by
+    `check_spans`."""
     span = attribute(tag, "span")
     if not span:
         return tag.start, words
@@ -236,6 +244,10 @@ def tag_span(tag: Tag, words: int) -> tuple[int, int]:
         ends = []
     if len(ends) not in (1, 2):
         raise ValueError(f"span={shown(span)} of tag {shown(tag.name)}: expected numbers of words, i-j or i")
+    if ends[-1] < ends[0]:
+        raise ValueError(
+            f"span={shown(span)} of tag {shown(tag.name)} ends before it begins; write {ends[1]}-{ends[0]}"
+        )
     return ends[0], ends[-1] + 1
 
 
@@ -307,5 +319,9 @@ def check_spans(marked: MarkedLine) -> None:
     words = len(marked.words)
     for last in [*(option.last for option in marked.forced), *(last for _, last in marked.zones)]:
         if last >= words:
-            raise ValueError(f"a span ends at word {last}, but the line has {words} words, counted from 0")
+            raise ValueError(
+                f"a span ends at word {last}, but the words of the line have the numbers 0 to {words - 1}"
+                if words
+                else f"a span ends at word {last}, but the line has no words"
+            )
     marked.walls = sorted({word for word in marked.walls if word < words})

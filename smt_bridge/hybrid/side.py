@@ -2,7 +2,7 @@
 escaped) and back."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 
 from nmt.text import scripts, truecase
@@ -18,9 +18,9 @@ from nmt.text.truecase import Truecaser
 # these are replaced by placeholders: words of capital letters, which none of Moses' rules changes.
 
 
-# Characters that a URL does not contain, including letters of scripts without blanks, ...
+# Characters that a URL does not contain, including letters of scripts without blanks
 NO_URL = '\\s<>"\u0e00-\u109f\u1780-\u17ff\u3000-\u9fff\uff00-\uffef'
-NO_END = f"{NO_URL}'.,;:!?)\\]}}»”…"  # ... and those that it does not end with
+NO_END = f"{NO_URL}'.,;:!?)\\]}}»”…"  # characters with which a URL does not end
 MAIL = "A-Za-z0-9_.+-"
 TAG = r"</?[A-Za-z][^<>]*>"
 COPIED = "|".join(
@@ -42,13 +42,12 @@ PROTECTED = re.compile(f"{COPIED}|{TIMES_AND_DATES}")
 class Placeholders:
     """The placeholders for protected text in one line."""
 
-    def __init__(self, text: str, hidden: Iterable[str] = ()) -> None:
-        """`text`: the line; placeholders are chosen so that it contains none. `hidden`: texts for which the
-        first placeholders stand."""
+    def __init__(self, text: str) -> None:
+        """`text`: the line; placeholders are chosen so that it contains none."""
         stem = "ZQ"
         while stem in text.upper():
             stem += "Q"
-        self.stem, self.hidden = stem, list(hidden)
+        self.stem, self.hidden = stem, list[str]()
         self.pattern = re.compile(f"({stem}[A-Z]{{4}})")
 
     def add(self, text: str) -> str:
@@ -178,18 +177,20 @@ class TextSide:
 
     def text(self, words: Sequence[str], exact: Mapping[Span, str] | None = None) -> str:
         """Convert words to raw text. `exact`: span -> raw text that replaces its words verbatim; spans must
-        not overlap."""
+        not overlap. ValueError for an empty span."""
+        if empty := [span for span in exact or () if span[0] >= span[1]]:
+            raise ValueError(f"exact: the span {empty[0]} has no words")
         spans = {start: (end, replacement) for (start, end), replacement in (exact or {}).items()}
         placeholders = Placeholders(" ".join([*words, *(replacement for _, replacement in spans.values())]))
-        shown, at = list[str](), 0
-        while at < len(words):
-            word = unescape(words[at])
-            if at in spans:
-                at, replacement = spans[at]
+        shown, position = list[str](), 0
+        while position < len(words):
+            word = unescape(words[position])
+            if position in spans:
+                position, replacement = spans[position]
                 shown.append(placeholders.add(replacement))
             else:
                 shown.append(placeholders.add(word.replace(BLANK, " ")) if is_copied(word) else word)
-                at += 1
+                position += 1
         return restore_text(self.rules.text(self.in_sentence_case(shown, placeholders)), placeholders)
 
     def in_sentence_case(self, words: list[str], placeholders: Placeholders) -> list[str]:

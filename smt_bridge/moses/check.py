@@ -41,7 +41,8 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
         if scores != feature.scores:
             yield (
                 f"{feature.location}: {feature.name} has num-features={feature.scores}, but "
-                f"{table} has {scores} scores per line; Moses stops at it"
+                f"{table} has {scores} scores per line; Moses stops at it; write num-features={scores} and "
+                "as many weights"
             )
     if thorough:
         yield from row_problems(tables, components(ini))
@@ -131,8 +132,8 @@ def feature_problems(ini: Ini) -> Iterator[str]:
 
 
 def components(ini: Ini) -> set[str]:
-    """Names of the tables that a PhraseDictionaryMultiModel combines. It has all their pairs, and the
-    weights."""
+    """Names of the tables that a PhraseDictionaryMultiModel combines. The combined table has all their pairs,
+    and the weights."""
     return {
         name
         for feature in ini.features
@@ -151,19 +152,19 @@ def weight_problems(ini: Ini) -> Iterator[str]:
         if not NAME.fullmatch(feature.name):
             yield f"{location}: name {feature.name!r}: {NOT_A_NAME}"
         if names.count(feature.name) > 1:
-            yield f"{location}: the name {feature.name} is given twice"
+            yield f"{location}: the name {feature.name} is given twice; name one of them otherwise"
         values = ini.weights.get(feature.name)
         if values is None:
             if feature.kind != UNTUNED:
                 yield (
                     f"{location}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of "
-                    "its scores"
+                    "its scores; add its weights"
                 )
         elif len(values) != feature.scores:
             location = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
             yield (
                 f"{location}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; "
-                "Moses stops at it"
+                f"Moses stops at it; give {feature.scores}"
             )
         elif not any(values) and feature.kind != UNTUNED and feature.name not in combined:
             yield (
@@ -172,9 +173,15 @@ def weight_problems(ini: Ini) -> Iterator[str]:
             )
     for name, row in ini.weight_rows.items():
         if name not in names:
-            yield f"{ini.path}:{row + 1}: weights of {name}, but there is no such feature"
+            yield (
+                f"{ini.path}:{row + 1}: weights of {name}, but there is no such feature; remove the line, or "
+                "correct the name"
+            )
     if ini.weights and not any(any(ini.weights[name]) for name in tuned_names(ini.weights)):
-        yield f"{ini.path}: all weights are 0: a tuner found no hypothesis with any BLEU"
+        yield (
+            f"{ini.path}: all weights are 0, so all translations score the same; tune again, or take earlier "
+            "weights (a tuner writes zeros if no hypothesis has any BLEU)"
+        )
 
 
 def columns(path: str | Path) -> int:
@@ -182,7 +189,7 @@ def columns(path: str | Path) -> int:
     return len(next(iter(phrase_table.read_strict(path, unsorted=True))).scores.split())
 
 
-def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: set[str]) -> Iterator[str]:
+def row_problems(tables: Tables, combined: set[str]) -> Iterator[str]:
     """Yield a line for each reordering table whose rows differ from those of the phrase table, and for a
     malformed table. `combined`: see `components`. Moses would score a missing row as probability 1, better
     than any other.
@@ -210,7 +217,8 @@ def row_problems(tables: dict[str, list[tuple[FeatureLine, Path]]], combined: se
 
 def first_difference(phrases: Path, reordering: Path) -> int:
     """The number of the first line, from 1, in which a phrase table and a reordering table have different
-    phrase pairs; 0 if there is none. DataError for a line that Moses would refuse."""
+    phrase pairs; 0 if there is none. DataError for a line of the phrase table that Moses would refuse, and
+    for a malformed one of the other."""
     for number, (pair, reordering_row) in enumerate(
         zip_longest(phrase_table.read_strict(phrases), phrase_table.read(reordering)), 1
     ):

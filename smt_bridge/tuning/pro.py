@@ -148,8 +148,8 @@ def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps:
     """Minimize loss(w) + ridge |w|² / 2 for a convex loss that is never negative, from w = 0: returns w,
     (size,).
 
-    Ends when the smallest value so far provably exceeds the minimum by no more than its share `tolerance`, or
-    after `steps` tangents; returns the best point visited.
+    Ends when the smallest value so far is above the minimum by at most `tolerance` times that value, or after
+    `steps` tangents; returns the best point visited.
     """
     slopes, heights, shares = np.zeros((0, size)), np.zeros(0), np.zeros(0)
     weights = best = np.zeros(size)

@@ -36,7 +36,8 @@ def silent(done: int, total: int) -> None:
 
 
 class Tuner(Protocol):
-    """Finds weights under which the best hypotheses of a pool have a high corpus BLEU."""
+    """Finds weights under which the hypotheses that score highest in each list of a pool have a high corpus
+    BLEU."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 

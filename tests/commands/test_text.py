@@ -120,7 +120,7 @@ def test_by_length_writes_table_and_figures(command: Command, system: Path) -> N
     assert done.stdout.split("\n")[0] == str(corpus_bleu(HYPOTHESES, [REFERENCES], "none"))
     assert done.stdout.split("\n")[1].startswith("chrF2 = ")
     svg = " ".join(ElementTree.parse(system / "out" / "by-length.svg").getroot().itertext())
-    assert "source length" in svg and "tok:none" in svg
+    assert "sentence length" in svg and "the longer side" in svg and "tok:none" in svg
     assert (system / "out" / "by-length.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -62,6 +62,12 @@ def test_by_unknown_is_cumulative(drawn: Drawn) -> None:
     assert "at most this many unknown words, source" in text
 
 
+def test_the_figure_of_one_system_names_what_it_counts(drawn: Drawn) -> None:
+    """Its curves are by unknown words of each side, not by length."""
+    _, text = drawn("by-unknown", *ONE, *VOCABULARIES, "--least", 1)
+    assert "the side with more" in text and "source" in text and "length" not in text and "longer" not in text
+
+
 def test_by_rare(rows: Analyze, training: list[str]) -> None:
     """Source words that the training text lacks: 0, 1 (q), 2 (z z), 0. Those of at most one: 10, 1, 10, 0."""
     line = ["by-rare", *ONE, "--least", 1, *training]

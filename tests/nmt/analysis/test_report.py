@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from nmt.analysis import plots, report
-from nmt.analysis.buckets import LABELS, Bucket, plot_buckets
+from nmt.analysis.buckets import Bucket, plot_buckets
 from nmt.analysis.charts import (
     Chart,
     ChartPoint,
@@ -200,10 +200,11 @@ def test_a_figure_keeps_its_texts_and_is_the_same_each_time(tmp_path: Path) -> N
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
         paths = [folder / "x.svg", folder / "x.png"]
-        plot_buckets({"source": BUCKETS}, LABELS, "x", "title & <odd> $5", paths)
+        curves = {"source": BUCKETS, "both": BUCKETS}
+        plot_buckets(curves, {"both": "the longer side"}, "x", "title & <odd> $5", paths)
     assert (tmp_path / "a" / "x.svg").read_bytes() == (tmp_path / "b" / "x.svg").read_bytes()
     text = " ".join(ElementTree.parse(tmp_path / "a" / "x.svg").getroot().itertext())
-    assert "title & <odd> $5" in text and "source length" in text
+    assert "title & <odd> $5" in text and "source" in text and "the longer side" in text
     assert (tmp_path / "a" / "x.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -90,6 +90,13 @@ def test_an_inexact_back_end_is_refused_even_when_asked_for(monkeypatch: pytest.
         device.choose_back_end("amx")
 
 
+def test_a_back_end_that_torch_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    with pytest.raises(ConfigError, match="torch has no oneDNN here; use auto or mkl"):
+        device.choose_back_end("onednn")
+    assert device.choose_back_end("auto").back_end == "mkl"
+
+
 def test_a_choice_is_made_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A noisy start must not decide anew: the file of a run holds what was chosen on this processor."""
     memory = tmp_path / "matmul.tsv"
@@ -183,7 +190,19 @@ def test_the_line_says_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.get_num_threads() == 1
     assert set_up_device("cpu", None, "mkl") == "device cpu, 1 thread"  # torch's own number
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     assert set_up_device("cuda:1", None, "mkl") == "device cuda:1"
+
+
+@pytest.mark.parametrize(("count", "remedy"), [(1, "finds 1 GPU; use cuda:0"), (2, "2 GPUs; use cuda:0 or")])
+def test_a_gpu_that_the_machine_does_not_have_is_refused(
+    count: int, remedy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
+    with pytest.raises(ConfigError, match=f"device: 'cuda:2' does not exist, .*{remedy}"):
+        set_up_device("cuda:2", None, "mkl")
+    assert set_up_device(f"cuda:{count - 1}", None, "mkl") == f"device cuda:{count - 1}"
 
 
 def test_too_many_threads_are_fewer(

@@ -97,7 +97,7 @@ def test_an_error_is_that_of_the_task() -> None:
 # The lines of lost chunks, in one line.
 
 
-LOST = Lost("three workers died while computing them")
+LOST = Lost("three workers died while computing this")
 
 
 def test_neighboring_chunks_are_one_range() -> None:
@@ -108,7 +108,7 @@ def test_neighboring_chunks_are_one_range() -> None:
     with pytest.raises(UserError) as raised:
         lines.check("text", "start again")
     assert str(raised.value) == (
-        "text: lines 1-20, 1,001-2,000, 3,000: three workers died while computing them; start again"
+        "text: lines 1-20, 1,001-2,000, 3,000: three workers died while computing this; start again"
     )
 
 
@@ -123,7 +123,7 @@ def test_a_long_list_is_cut() -> None:
 def test_who_needs_all_results_stops_at_the_first_lost_one() -> None:
     results = require_results([1, 2, LOST, 4])
     assert [next(results), next(results)] == [1, 2]
-    with pytest.raises(UserError, match="chunk 3 of the job: three workers died while computing them"):
+    with pytest.raises(UserError, match="chunk 3 of the job: three workers died while computing this"):
         next(results)
 
 

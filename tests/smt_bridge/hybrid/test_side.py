@@ -80,6 +80,11 @@ def test_exact_spans_stand_unchanged() -> None:
     assert one.text(words, exact) == "iPhone  X (TM) is new, as ZQAAAA's."
 
 
+def test_an_empty_exact_span_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"the span \(1, 1\) has no words"):
+        make_side().text(["a", "b"], {(1, 1): "x"})
+
+
 def test_a_text_may_contain_placeholders() -> None:
     one = make_side(case="keep")
     text = "ZQAAAA zqq ZQQAAAB <b>ZQAAAB</b> http://zq.org"

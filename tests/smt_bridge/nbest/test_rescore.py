@@ -311,7 +311,7 @@ def test_lost_sentences_are_named_and_computed_by_a_resumed_job(
     assert run("whole") == 0
     assert run("o", "--executor", "lossy") == 2
     message = capsys.readouterr().err
-    assert "s: line 2: three workers died while computing them; all others" in message
+    assert "s: line 2: three workers died while computing this; all others" in message
     assert not Path("o").exists()
     assert run("o", "--resume") == 0
     assert Path("o").read_bytes() == Path("whole").read_bytes()

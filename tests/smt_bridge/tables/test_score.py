@@ -242,7 +242,7 @@ def test_lost_chunks_are_named_and_computed_by_a_resumed_job(
         monkeypatch.setitem(EXECUTORS, "lossy", Losing(*numbers))
         smt_bridge.score_table("table.gz", "o", ["lm=lm.arpa"], executor="lossy", resume=resume)
 
-    message = f"table.gz: lines {cuts[1] + 1:,}-{cuts[3]:,}: three workers died while computing them; all"
+    message = f"table.gz: lines {cuts[1] + 1:,}-{cuts[3]:,}: three workers died while computing this; all"
     with pytest.raises(UserError, match=f"^{message} others are kept in o.job: .* --resume computes these$"):
         lose(1, 2, resume=False)
     assert not (folder / "o").exists() and not (folder / "o.scores.json").exists()
