@@ -79,9 +79,11 @@ def compile_table(args: argparse.Namespace) -> None:
 
 
 def compile_model(args: argparse.Namespace) -> None:
-    """Write the tables and language models of a model to the new folder --output, with a moses.ini that names
-    them. ConfigError for an output that is part of the model, or as from `compile_tables` and `new_folder`;
-    DataError for a model that is damaged."""
+    """Compile the tables and the ARPA language models of a model into the new folder --output, with a
+    moses.ini that names them. Binary language models stay where they are. ConfigError for an output that is
+    part of the model, for a feature that the engine does not support, and as from `compile_tables` and
+    `new_folder`; DataError for a model that is damaged or incomplete; UserError if the disk is full or the
+    folder is in use."""
     from smt_bridge import compiled_model
 
     model = compiled_model.read_model(args.model)
