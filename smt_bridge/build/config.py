@@ -24,7 +24,11 @@ class BuildConfig:
     dev_source: str
     dev_target: str
     output: str
-    monolingual: str = setting("", help="more text of the target language, for the language models")
+    monolingual: str = setting(
+        "",
+        help="more text of the target language, for the language models and, translated back, for the "
+        "attention model",
+    )
     glossary: str = setting("", help="terms with their translations, for the system to use")
     source_language: str = setting("", help="language code; default: the ending of --source, as in train.en")
     target_language: str = setting("", help="language code; default: the ending of --target")

@@ -19,7 +19,7 @@ from nmt.io.progress import Progress, duration
 from nmt.work import store
 from nmt.work.store import Step, Store, run_steps
 from smt_bridge import train_system
-from smt_bridge.build import corpus, evaluation, plan, report, training, tuning
+from smt_bridge.build import back_translation, corpus, evaluation, plan, report, training, tuning
 from smt_bridge.build.budget import SHORTENED_STEPS, BuildClock, shorten_late
 from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts, sides
@@ -149,6 +149,7 @@ STEPS = (
     Step("model", f"{MODEL}/moses.ini", training.train, (f"{MODEL}/*",)),
     Step("filter", f"{DEV}/{BASE}", training.filter_to_dev, (f"{DEV}/*.gz", f"{DEV}/{BASE}")),
     Step("tune", f"{DEV}/{PHRASE_BASED}.ini", tuning.tune_phrase_based, (f"{DEV}/{PHRASE_BASED}.*",)),
+    Step("back-translate", training.BACK_SOURCE, back_translation.translate_back, (f"{training.BACK}/**/*",)),
     Step("networks", training.DONE, training.train_all, (f"{NETWORKS}/**/*",)),
     Step("tune-hybrid", f"{DEV}/{HYBRID}.ini", tuning.tune_hybrid, (f"{DEV}/{HYBRID}.*",)),
     Step("evaluate", evaluation.FILE, evaluation.evaluate, (evaluation.FILE, f"{DEV}/{OUTPUTS}/*")),
@@ -169,11 +170,17 @@ def is_started(config: BuildConfig) -> bool:
 def load_or_make_plan(config: BuildConfig) -> Plan:
     """Read the plan of a started build, else the one given with --plan, else make a new one for the texts and
     this machine, whose speed is measured. DataError for a damaged plan, one with a network that nmt-train
-    could not train, or unusable texts; ConfigError for a language that is unknown or missing."""
+    could not train, or unusable texts; ConfigError for a language that is unknown or missing, and for a plan
+    with back-translation if there is no monolingual text."""
     own = plan_path(config)
     if own.exists() or config.plan:
         path = own if own.exists() else config.plan
         plan_read = plan.read_plan(path)
+        if plan_read.back_translated and not config.monolingual:
+            raise ConfigError(
+                f"{path}: translates {plan_read.back_translated:,} lines of monolingual text back; give the "
+                "text with --monolingual, or another plan"
+            )
         training.check_networks(Build(config, plan_read), str(path))
         return plan_read
     sizes = corpus.survey(config)

@@ -47,6 +47,7 @@ class Rates:
     counting: float = 60_000  # words of the text that the count model learns
     filtering: float = 100_000  # target words of the training text whose table is filtered
     searching: float = 0.002  # seconds per source word: no networks, lists of 100, 39 sentences a second
+    translating_back: float = 0.0007  # seconds per word: no networks, no lists, stack 30
     translating: float = 0.005  # seconds per source word by the attention model alone, beam 5
     tuning: float = 0.010  # seconds of MERT per sentence and iteration
     packing: float = 100_000  # target words of the training text whose tables are copied and read
@@ -96,6 +97,7 @@ LONGER = (ITERATIONS[:2], LINES[:3])
 # Lines for comparing systems per line of tuning; those not tuned on show how weights generalize.
 EVALUATED = 2
 MOST_MONOLINGUAL = 4  # the CSLM ignores monolingual text of more than this many times the target words
+MOST_BACK = 4  # monolingual lines that are translated back, per pair of the training text
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,7 @@ class Plan:
     seconds: dict[str, float] = field(default_factory=dict)  # of each step
     # lines of the development set for comparing the systems; 0: EVALUATED times those of tuning
     compared: int = 0
+    back_translated: int = 0  # monolingual lines that are translated back for the attention model
     # step -> what was shortened before it began, in words; empty where the build was on time
     decisions: dict[str, str] = field(default_factory=dict)
 
@@ -207,7 +210,7 @@ def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
     Slightly shorter tunings come first, then fewer updates, then the shortest tunings; last, networks are
     left out, the most expensive one first.
     """
-    available = tuple(name for name in ORDER if recipe(name, sizes.pairs))
+    available = tuple(name for name in ORDER if recipe(name, training_lines(name, sizes)))
     for first, tunings in product(range(len(available)), (LONGER, (ITERATIONS, LINES))):
         for share, iterations, lines in product(SHARES, *tunings):
             yield PlanCandidate(available[first:], share, iterations, lines)
@@ -225,8 +228,24 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
     complete = [network for network in networks if network]
     lines = min(sizes.dev_pairs, trial.lines)
     tuning = TuningPlan(lines, *trial.iterations)
-    step_times = estimate_seconds(sizes, complete, tuning, speed, min(sizes.dev_pairs, EVALUATED * lines))
-    return Plan(sizes, speed, matmul, complete, tuning, monolingual and bool(complete), step_times)
+    back = back_translated_lines(sizes) if "attention" in trial.names else 0
+    evaluated = min(sizes.dev_pairs, EVALUATED * lines)
+    return Plan(
+        sizes, speed, matmul, complete, tuning, monolingual and bool(complete),
+        seconds=estimate_seconds(sizes, complete, tuning, speed, evaluated, back),
+        back_translated=back,
+    )  # fmt: skip
+
+
+def back_translated_lines(sizes: CorpusSizes) -> int:
+    """Number of monolingual lines that are translated back, if there is an attention model."""
+    return min(sizes.monolingual_lines, MOST_BACK * sizes.pairs)
+
+
+def training_lines(name: Name, sizes: CorpusSizes) -> int:
+    """Number of pairs by which a network gets its recipe: the attention model also trains on those that are
+    translated back."""
+    return sizes.pairs + (back_translated_lines(sizes) if name == "attention" else 0)
 
 
 def network_plan(
@@ -235,9 +254,11 @@ def network_plan(
     """Plan one network with the share `share` of its recipe's updates; None if these are too few to be worth
     training. The corpus must be large enough for a recipe. `speed`: see Plan; `monolingual`: whether the CSLM
     also learns the monolingual text."""
-    settings = recipe(name, sizes.pairs)
+    lines, words = training_lines(name, sizes), sizes.target_words
+    settings = recipe(name, lines)
     assert settings
-    lines, words = sizes.pairs, sizes.target_words
+    if lines > sizes.pairs:
+        words += round(sizes.monolingual_words * (lines - sizes.pairs) / sizes.monolingual_lines)
     if monolingual and name == "cslm":
         lines, words = lines + sizes.monolingual_lines, words + sizes.monolingual_words
     epoch = max(1, -(-lines // settings.batch))
@@ -257,10 +278,15 @@ def network_plan(
 
 
 def estimate_seconds(
-    sizes: CorpusSizes, networks: list[NetworkPlan], tuning: TuningPlan, speed: float, evaluated: int
+    sizes: CorpusSizes,
+    networks: list[NetworkPlan],
+    tuning: TuningPlan,
+    speed: float,
+    evaluated: int,
+    back_translated: int = 0,
 ) -> dict[str, float]:
-    """Estimate the seconds of each step on this machine: step -> seconds, in order. `speed`: see Plan;
-    `evaluated`: lines on which the systems are compared."""
+    """Estimate the seconds of each step on this machine: step -> seconds, in order. `speed`,
+    `back_translated`: see Plan; `evaluated`: lines on which the systems are compared."""
     rates = Rates()
     words = sizes.target_words
     length = sizes.dev_words / max(1, sizes.dev_pairs)  # words of a line
@@ -277,6 +303,13 @@ def estimate_seconds(
         "filter": start + words / rates.filtering,
         "tune": 3 * start + tuning.iterations * (dev * plain / rates.two_threads + mert),
     }
+    if back_translated:
+        line = sizes.monolingual_words / max(1, sizes.monolingual_lines)  # words of a line
+        estimates["back-translate"] = (
+            3 * start
+            + sizes.source_words * (1 / rates.extracting + 1 / rates.counting)
+            + back_translated * line * rates.translating_back / rates.two_threads
+        )
     if networks:
         # Their seconds are those of this machine; all estimates are divided by its speed below.
         estimates["networks"] = speed * side_by_side([network.seconds for network in networks])
@@ -320,6 +353,8 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
     if sizes.monolingual_lines:
         users = "count model and CSLM" if plan.monolingual_network and plan.has("cslm") else "count model"
         yield f"{sizes.monolingual_lines:,} more lines of the target language, for the {users}"
+    if plan.back_translated:
+        yield f"{plan.back_translated:,} of these lines are translated back, for the attention model"
     yield f"this machine: {plan.speed:g} times the speed of the reference machine"
     for network in plan.networks:
         trained = f"{network.updates:,} updates, {network.epochs:g} epochs, {duration(network.seconds)}"
@@ -346,7 +381,7 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
 def reason_left_out(name: Name, plan: Plan) -> str:
     """Explain why a network is not in the plan, and which budget would include it: the end of a sentence.
     `plan`: a plan without it."""
-    if not recipe(name, plan.sizes.pairs):
+    if not recipe(name, training_lines(name, plan.sizes)):
         return f"{plan.sizes.pairs:,} pairs are too few"
     if plan.decisions.get("networks"):
         return "the build was behind its plan"
@@ -402,6 +437,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
         "tuning.hybrid_lines": (tuning.hybrid_lines, 0),
         "tuning.n_best": (tuning.n_best, 1),
         "compared": (plan.compared, 0),
+        "back_translated": (plan.back_translated, 0),
         **{f"sizes.{name}": (value, 0) for name, value in asdict(sizes).items() if name.endswith("words")},
         **{f"seconds.{name}": (value, 0) for name, value in plan.seconds.items()},
     }
@@ -420,7 +456,11 @@ def mistakes(plan: Plan) -> Iterator[str]:
         yield "networks: a network is listed twice"
     for number, network in enumerate(plan.networks):
         yield from network_mistakes(network, f"networks[{number}]")
-    needed = set(estimate_seconds(plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated))
+    needed = set(
+        estimate_seconds(
+            plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated, plan.back_translated
+        )
+    )
     if needed != set(plan.seconds):
         yield f"seconds: expected those of {', '.join(sorted(needed))}"
 

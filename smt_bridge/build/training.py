@@ -97,6 +97,11 @@ def filter_to_dev(build: Build) -> None:
 # Their files do not depend on how many are trained at the same time.
 
 
+# Pairs of monolingual lines and their translations, which back_translation.py makes, and the tag of their
+# source sentences (Caswell et al. 2019).
+BACK = "back-translation"
+BACK_SOURCE, BACK_TARGET = f"{BACK}/train.source", f"{BACK}/train.target"
+TAG = "<bt>"
 NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # weights for decoding; run directories; training logs
 DONE = f"{NETWORKS}/done"
 FORMAT = "[%(asctime)s] %(levelname)s %(message)s"
@@ -196,11 +201,15 @@ def data_section(build: Build, name: Name) -> Content:
             "target": target,
             "max_length": LONGEST,
         }
-    texts: Content = {
-        f"{part}_{name}": f"{FOLDER}/{part}.{name}"
-        for part in ("train", "dev")
-        for name in ("source", "target")
-    }
+    train, dev = (
+        {side: f"{FOLDER}/{part}.{side}" for side in ("source", "target")} for part in ("train", "dev")
+    )
+    texts: Content = {f"dev_{side}": path for side, path in dev.items()}
+    if name == "attention" and build.plan.back_translated:
+        back = {"name": "back-translated", "source": BACK_SOURCE, "target": BACK_TARGET, "tag": TAG}
+        texts["corpora"] = [{"name": "parallel", **train}, back]
+    else:
+        texts |= {f"train_{side}": path for side, path in train.items()}
     links = {"alignment": ALIGNMENT, "dev_alignment": DEV_ALIGNMENT} if name == "joint" else {}
     return {**texts, **links, "source": source, "target": target, "max_length": LONGEST}
 
