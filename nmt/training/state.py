@@ -305,8 +305,9 @@ def restore(job: TrainingJob, state: TrainingState) -> None:
         ) from error
     load_weights(job, state)
     torch.set_rng_state(random)
-    if random_cuda and torch.cuda.is_available():
-        torch.cuda.set_rng_state_all(random_cuda)
+    gpus = min(len(random_cuda), torch.cuda.device_count())  # this machine may have fewer
+    for gpu in range(gpus):
+        torch.cuda.set_rng_state(random_cuda[gpu], gpu)
     if job.team.first:
         tidy(job.directory, job.progress)
 

@@ -94,6 +94,20 @@ def test_nothing_is_restored_before_the_first_save_nor_from_foreign_files(tmp_pa
         load_state(tmp_path)
 
 
+def test_a_training_goes_on_with_fewer_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state holds the random numbers of all GPUs of its machine."""
+    job = make_job(tmp_path)
+    save(job, NO_LOGS)
+    state = load_state(tmp_path)
+    assert state is not None
+    state["random_cuda"] = [torch.tensor([gpu], dtype=torch.uint8) for gpu in range(3)]
+    numbers: dict[int, int] = {}
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
+    monkeypatch.setattr("torch.cuda.set_rng_state", lambda new, gpu: numbers.update({gpu: int(new)}))
+    restore(job, state)
+    assert numbers == {0: 0, 1: 1}
+
+
 def test_older_weights_go_and_the_best_stay(tmp_path: Path) -> None:
     job = make_job(tmp_path, keep=2)
     for job.progress.step in (1, 2, 3, 4):
