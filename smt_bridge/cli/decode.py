@@ -197,16 +197,17 @@ def translate(decoder: "Decoder", args: argparse.Namespace, line_count: int) -> 
     threads = decoding.uses_threads(args)
     job = TextJob(args, "smt-decode", [args.input], ExecutorConfig() if threads else None)
     paths = [args.output, *(getattr(args, name) for name in OUTPUTS if getattr(args, name))]
+    unit = "lines" if args.split_sentences else "sentences"
     with (
         job.lock(),
         translate_input(work, args, job if not threads else None) as chunks,
         job.open_outputs(paths, flush=args.input == "-") as write,
-        options.progress(args, "sentences", line_count) as progress,
+        options.progress(args, unit, line_count) as progress,
     ):
         for done in chunks:
             write(done)
             jobs.advance(progress, done)
-    log.info("%s sentences, %s", f"{progress.done:,}", format_rate(progress.rate))
+    log.info("%s %s, %s", f"{progress.done:,}", unit, format_rate(progress.rate))
 
 
 # ---- translation -------------------------------------------------------------------------------------------
