@@ -1,7 +1,7 @@
 """Compiled models: the tables and language models of a phrase-based system as folders of mapped arrays, which
 open at once and share their memory, and a moses.ini that names them.
 
-    moses.ini   mapped-table/   mapped-lm0/ ...
+    moses.ini   mapped-table/   mapped-lm0/ ...   classes0.tsv ... of language models of word classes
 """
 
 import logging
@@ -17,7 +17,7 @@ from nmt.io.progress import Progress
 from nmt.ngram import count_models, trie_build
 from smt_bridge.config import CompileConfig
 from smt_bridge.decoder import system
-from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS
+from smt_bridge.decoder.feature_lines import CLASS_LM, LANGUAGE_MODELS
 from smt_bridge.decoder.table import quantize
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
@@ -26,7 +26,7 @@ from smt_bridge.moses.ini import FeatureLine, Ini
 log = logging.getLogger(__name__)
 
 # Beside the new moses.ini; names that no file in the working directory has.
-INI, TABLE, LM = "moses.ini", "mapped-table", "mapped-lm"
+INI, TABLE, LM, CLASSES = "moses.ini", "mapped-table", "mapped-lm", "classes"
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,12 @@ class TextModel:
     columns: int  # scores in a row of it
     reordering: str | None  # path of the reordering table
     lms: list[str]  # paths of the language models, in the order of their lines
+    classes: list[str]  # paths of word classes, likewise
 
     def paths(self) -> list[str]:
         """Of all these files."""
-        return [self.ini.path, self.table, *([self.reordering] if self.reordering else []), *self.lms]
+        tables = [self.table, *([self.reordering] if self.reordering else [])]
+        return [self.ini.path, *tables, *self.lms, *self.classes]
 
 
 def read_model(model: str, beside: bool = False) -> TextModel:
@@ -51,8 +53,8 @@ def read_model(model: str, beside: bool = False) -> TextModel:
     ini = moses_ini.read(system.ini_path(model))
     table, reordering = system.table_lines(ini)
 
-    def path(line: FeatureLine) -> str:
-        return system.feature_path(ini, line, beside)
+    def path(line: FeatureLine, key: str = "path") -> str:
+        return system.feature_path(ini, line, beside, key)
 
     return TextModel(
         ini=ini,
@@ -60,16 +62,17 @@ def read_model(model: str, beside: bool = False) -> TextModel:
         columns=table.scores,
         reordering=path(reordering) if reordering else None,
         lms=[path(line) for line in ini.features if line.kind in LANGUAGE_MODELS],
+        classes=[path(line, "classes") for line in ini.features if line.kind == CLASS_LM],
     )
 
 
 def compile_model(
     model: TextModel, folder: Path, config: CompileConfig, visible: bool = False
 ) -> dict[str, str]:
-    """Write the tables and language models of a model to an existing folder, as folders of mapped arrays.
-    Returns the name of the folder that holds each file, by the file's real path. A language model that is not
-    an ARPA file stays where it is. `visible`: show progress on stderr. Errors as from `compile_tables` and
-    `compile_lm`, but UserError if the disk is full."""
+    """Write the tables and language models of a model to an existing folder, as folders of mapped arrays, and
+    copy its word classes. Returns the name there of each file, by the file's real path. A language model that
+    is not an ARPA file stays where it is. `visible`: show progress on stderr. Errors as from
+    `compile_tables`, `compile_lm` and `read_lines`, but UserError if the disk is full."""
     names = {model.table: TABLE} | ({model.reordering: TABLE} if model.reordering else {})
     with files.naming_full_disk(folder):
         (folder / TABLE).mkdir()
@@ -79,6 +82,9 @@ def compile_model(
                 names[path] = f"{LM}{number}"
                 (folder / names[path]).mkdir()
                 compile_lm(path, folder / names[path], config)
+        for number, path in enumerate(model.classes):
+            names[path] = f"{CLASSES}{number}.tsv"
+            files.write_text(folder / names[path], files.read_lines(path))
     return {os.path.realpath(path): name for path, name in names.items()}
 
 
@@ -86,20 +92,21 @@ def write_ini(path: Path, ini: Ini, names: Mapping[str, str], beside: bool = Fal
     """Write an ini to the file `path` in the folder of a compiled model, naming what is compiled there.
     `names`: see `compile_model`; other paths become absolute. `beside`: look up relative paths only in the
     folder of `ini`. UserError if the file cannot be written; ConfigError for a path with a blank."""
-    compiled = ini
-    for line in named_files(ini):
-        file = os.path.realpath(system.feature_path(ini, line, beside))
+    compiled, kept = ini, []
+    for line, key in named_files(ini):
+        file = os.path.realpath(system.feature_path(ini, line, beside, key))
         if file in names:
-            compiled = moses_ini.set_path(compiled, line.name, names[file])
-    kept = [line.name for line, old in zip(compiled.features, ini.features, strict=True) if line != old]
+            compiled = moses_ini.set_path(compiled, line.name, names[file], key)
+            kept.append((line.name, key))
     moses_ini.write(path, moses_ini.with_absolute_paths(compiled, ini.roots(beside), kept))
 
 
-def named_files(ini: Ini) -> Iterator[FeatureLine]:
-    """The lines of an ini that may name a file which is compiled."""
+def named_files(ini: Ini) -> Iterator[tuple[FeatureLine, str]]:
+    """The lines of an ini, and their arguments, that may name a file which a compiled model has."""
     table, reordering = system.table_lines(ini)
-    yield from (table, *([reordering] if reordering else []))
-    yield from (line for line in ini.features if line.kind in LANGUAGE_MODELS)
+    yield from ((line, "path") for line in (table, reordering) if line)
+    yield from ((line, "path") for line in ini.features if line.kind in LANGUAGE_MODELS)
+    yield from ((line, "classes") for line in ini.features if line.kind == CLASS_LM)
 
 
 def compile_tables(

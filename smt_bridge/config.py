@@ -43,6 +43,10 @@ class TrainConfig:
     method: str = name_in(ALIGNERS, help="model of word alignment")
     symmetrization: str = name_in(HEURISTICS, help="how the two directions of word alignment are combined")
     order: int = number(5, least=1, most=10, help="order of the language model")
+    class_lm: int = number(
+        0, least=0, help="word classes of a second language model, of classes instead of words; 0: none"
+    )
+    class_order: int = number(7, least=1, most=10, help="order of the language model of word classes")
     reordering: bool = True
     distortion_limit: int = number(
         6, least=-1, help="longest jump in words, written into moses.ini; -1: unlimited"

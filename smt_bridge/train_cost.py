@@ -70,6 +70,7 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
     processes of the extraction. Pairs that are added to a model take no time to align."""
     phrase_pairs = PHRASE_PAIRS * size.words**PHRASE_GROWTH
     word_pairs = WORD_PAIRS * size.words**WORD_GROWTH
+    lm_words = size.lm_words * (2 if config.class_lm else 1)  # the model of classes has about as many n-grams
     in_memory = disk_counts.BYTES_PER_NGRAM * config.order * size.lm_words
     on_disk = in_memory > 1e9 * config.extract.memory * workers
     counts = COUNT_BYTES * size.lm_words if on_disk else 0.0
@@ -83,11 +84,11 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
         phrase_pairs=phrase_pairs,
         alignment=0.0 if config.alignment or config.add else alignment,
         extraction=EXTRACTION_SECONDS * size.words / workers,
-        language_model=LM_SECONDS * size.lm_words,
+        language_model=LM_SECONDS * lm_words,
         compilation=compilation,
         work=max(WORK_BYTES * phrase_pairs, counts),
         model=TABLE_BYTES * phrase_pairs
-        + LM_BYTES * size.lm_words
+        + LM_BYTES * lm_words
         + (ALIGNMENT_BYTES + KEPT_BYTES) * size.words
         + compiled,
         memory=BASE_BYTES + ALIGNED_PAIR_BYTES * size.pairs + WORD_PAIR_BYTES * word_pairs,

@@ -2,6 +2,7 @@
 skipped.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
+    classes.tsv   class-lm.arpa.gz    if a language model of word classes is asked for
 
 and, if it is also compiled, the folder `compiled`.
 
@@ -32,8 +33,9 @@ from nmt.formats import pharaoh
 from nmt.io import files, locks, manifest
 from nmt.io.mapped import MEMORY, ArrayStorage
 from nmt.io.progress import Progress
-from nmt.ngram import count_models, disk_counts, estimators
+from nmt.ngram import count_models, disk_counts, estimators, word_classes
 from nmt.ngram.counting import Counts, CountSettings, count_lines, count_text
+from nmt.ngram.word_classes import ClassConfig
 from nmt.work import store
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
@@ -53,6 +55,8 @@ log = logging.getLogger(__name__)
 
 ALIGNMENT, TABLE, LM, INI = "alignment.gz", "phrase-table.gz", "lm.arpa.gz", "moses.ini"
 UNPRUNED_TABLES = UNPRUNED, UNPRUNED_REORDERING = "phrase-table.unpruned.gz", "reordering-table.unpruned.gz"
+CLASSES, CLASS_LM = "classes.tsv", "class-lm.arpa.gz"
+CLASS_TEXT = "class-text.gz"  # the text of the language model as classes, until that model exists
 TEXTS = SOURCE, TARGET = "source.gz", "target.gz"
 MODELS = "alignment-model"  # folder of the models of both directions of word alignment
 TUNED = "moses.tuned.ini"
@@ -63,13 +67,15 @@ SETTINGS = "train.json"
 FORECAST = 30.0  # an alignment of fewer seconds is too short to predict the other steps
 # Job folders of the steps that several workers compute.
 ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
+CLASSING, CLASS_COUNTING = "classes.job", "class-lm.job"
+OTHER_RESULTS = (*UNPRUNED_TABLES, CLASSES, CLASS_TEXT, CLASS_LM, MODELS, TUNED, COMPILED)
 RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The initial weights of Moses' train-model.perl.
 WEIGHTS = {
     "LexicalReordering0": [0.3] * 6, "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
     "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
-    "UnknownWordPenalty0": [1.0],
+    "UnknownWordPenalty0": [1.0], "ClassLM0": [0.2],
 }  # fmt: skip
 
 
@@ -196,11 +202,11 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
         store.write_settings(folder / SETTINGS, settings)
     for work in (WORK, disk_counts.WORK):
         work.sweep(folder)
-    store.remove_unfinished(
-        folder, [f"{name}.part*" for name in (*RESULTS, *UNPRUNED_TABLES, MODELS, TUNED, COMPILED)]
-    )
+    store.remove_unfinished(folder, [f"{name}.part*" for name in (*RESULTS, *OTHER_RESULTS)])
     if (folder / TABLE).exists():
         remove_unpruned(folder)
+    if (folder / CLASS_LM).exists():
+        (folder / CLASS_TEXT).unlink(missing_ok=True)
 
 
 def align(training: SystemTraining) -> None:
@@ -291,31 +297,73 @@ def estimate(training: SystemTraining) -> None:
     """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts. If
     pairs are added to a model with an --lm-text, its language model is copied."""
     config = training.config
-    if config.add and read_base(Path(config.add))["lm_text"]:
-        with store.unfinished(training.path(LM)) as part:
-            shutil.copyfile(Path(config.add) / LM, part)
-        return
-    settings = estimators.KneserNeyConfig(order=config.order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
+    if not copy_of_base(training, LM):
+        estimate_lm(training, config.lm_text or training.texts[1], LM, config.order, COUNTING)
+
+
+def copy_of_base(training: SystemTraining, name: str) -> bool:
+    """Copy a file that --add takes over from its model, whose language models are of another text; returns
+    whether it did."""
+    base = training.config.add
+    if not base or not read_base(Path(base))["lm_text"]:
+        return False
+    with store.unfinished(training.path(name)) as part:
+        shutil.copyfile(Path(base) / name, part)
+    return True
+
+
+def estimate_lm(training: SystemTraining, text: str, name: str, order: int, job: str) -> None:
+    """Write a Kneser-Ney model of a text to the file `name`. `job`: folder in which workers count."""
+    path = training.path(name)
+    settings = estimators.KneserNeyConfig(order=order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     with ExitStack() as stack:
-        counts, storage = count(training, config.lm_text or training.texts[1], stack)
-        with files.naming_full_disk(training.path(LM)):
+        counts, storage = count(training, text, stack, order, job)
+        with files.naming_full_disk(path):
             model = estimators.kneser_ney_model(*counts, settings, storage)
         with Progress(model.size, "n-grams", title="writing") as progress:
-            count_models.write_arpa(model, training.path(LM), progress.add)
+            count_models.write_arpa(model, path, progress.add)
 
 
-def count(training: SystemTraining, text: str, stack: ExitStack) -> tuple[Counts, ArrayStorage]:
-    """Count the n-grams of a text, given by its path. Returns the counts (words by id, then the n-grams of
-    each length), and where the arrays of the model are to be stored.
+def class_words(training: SystemTraining) -> None:
+    """Write the classes of the words that the language model is trained on. If pairs are added to a model
+    with an --lm-text, its classes are copied."""
+    config = training.config
+    if copy_of_base(training, CLASSES):
+        return
+    text = config.lm_text or training.texts[1]
+    with ExitStack() as stack:
+        counts, _ = count(training, text, stack, word_classes.PAIRS.order, CLASSING)
+        classes = word_classes.learn_classes(counts, ClassConfig(classes=config.class_lm))
+    word_classes.write_classes(training.path(CLASSES), classes)
+
+
+def estimate_class_lm(training: SystemTraining) -> None:
+    """Write a Kneser-Ney model of the text of the language model with classes instead of words. The text of
+    classes exists while it is made. If pairs are added to a model with an --lm-text, it is copied."""
+    config, text = training.config, training.path(CLASS_TEXT)
+    if copy_of_base(training, CLASS_LM):
+        return
+    lines = files.read_lines(config.lm_text or training.texts[1])
+    files.write_text(text, word_classes.class_lines(word_classes.read_classes(training.path(CLASSES)), lines))
+    estimate_lm(training, str(text), CLASS_LM, config.class_order, CLASS_COUNTING)
+    text.unlink()
+
+
+def count(
+    training: SystemTraining, text: str, stack: ExitStack, order: int, job: str
+) -> tuple[Counts, ArrayStorage]:
+    """Count the n-grams of a text, given by its path, of up to `order` words. Returns the counts (words by
+    id, then the n-grams of each length), and where the arrays of the model are to be stored. `job`: folder in
+    which workers count.
 
     Several workers count if their memory suffices together, and this process merges their counts in as much
     memory. Otherwise, a text that does not fit in memory is counted on disk, in a folder that `stack`
     removes. Errors as from `count_text` and `disk_counts.count_within`.
     """
     config, executor = training.config, training.executor
-    settings, memory = CountSettings(config.order), 1e9 * config.extract.memory
-    on_disk = disk_counts.memory_to_count(text, config.order) > memory * executor.workers
-    shared = training.shared(COUNTING)
+    settings, memory = CountSettings(order), 1e9 * config.extract.memory
+    on_disk = disk_counts.memory_to_count(text, order) > memory * executor.workers
+    shared = training.shared(job)
     if shared and (not on_disk or shared.folder.exists()):  # workers finish what they began
         return count_text(text, settings, executor, shared), MEMORY
     with Progress(partial(files.number_of_lines, text), "lines", title="counting n-grams") as progress:
@@ -333,8 +381,9 @@ def write_inis(training: SystemTraining) -> None:
         old = moses_ini.read(str(tuned))
         ini = moses_ini.with_absolute_paths(old, old.roots(beside=True))
         for feature in old.features:
-            if feature.options.get("path") in (TABLE, REORDERING, LM):
-                ini = moses_ini.set_path(ini, feature.name, feature.options["path"])
+            for key, path in feature.options.items():
+                if path in (TABLE, REORDERING, LM, CLASS_LM, CLASSES):
+                    ini = moses_ini.set_path(ini, feature.name, path, key)
         moses_ini.write(training.path(TUNED), ini)
     write_ini(training.path(INI), training.config)
 
@@ -351,8 +400,11 @@ def write_ini(path: Path, config: TrainConfig) -> None:
         f"input-factor=0 output-factor=0 path={REORDERING}",
         "Distortion",
         f"KENLM name=LM0 factor=0 path={LM} order={config.order}",
+        f"ClassLM name=ClassLM0 path={CLASS_LM} classes={CLASSES} order={config.class_order}",
     ]
     weights = dict(WEIGHTS)
+    if not config.class_lm:
+        del features[7], weights["ClassLM0"]
     if not config.reordering:
         del features[4], weights["LexicalReordering0"]
     lines = [
@@ -381,14 +433,17 @@ STEPS: Steps = (
     Step(LM, LM, estimate),
     Step(INI, INI, write_inis),
 )
-# The same with a table that is pruned.
-PRUNED_STEPS: Steps = (STEPS[0], Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune), *STEPS[2:])
+PRUNING: Steps = (Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune))  # instead of TABLE
+CLASSES_STEPS: Steps = (Step(CLASSES, CLASSES, class_words), Step(CLASS_LM, CLASS_LM, estimate_class_lm))
 
 
 def steps_of(config: TrainConfig) -> Steps:
-    """The steps of a training."""
-    steps = PRUNED_STEPS if config.prune.is_active() else STEPS
-    return (*steps, Step("compiled model", COMPILED, compile_trained)) if config.compiled else steps
+    """The steps of a training, in order."""
+    align_step, table, lm, ini = STEPS
+    tables = PRUNING if config.prune.is_active() else (table,)
+    classes = CLASSES_STEPS if config.class_lm else ()
+    compiled = (Step("compiled model", COMPILED, compile_trained),) if config.compiled else ()
+    return (align_step, *tables, lm, *classes, ini, *compiled)
 
 
 # ---- added pairs -------------------------------------------------------------------------------------------
@@ -406,6 +461,8 @@ def add_config(
     try:
         for name in ("method", "symmetrization", "order", "reordering", "distortion_limit"):
             setattr(config, name, settings[name])
+        for name in ("class_lm", "class_order"):  # models of earlier versions have none
+            setattr(config, name, settings.get(name, getattr(config, name)))
         for name in ("max_length", "smoothing", "block"):
             setattr(config.extract, name, extract[name])
         for item in fields(PruneConfig) if prune else ():

@@ -1,6 +1,6 @@
 """nmt-ngram: estimate an n-gram model from text and write it in ARPA format, by modified Kneser-Ney (with
 KenLM's lmplz where it is installed), Katz, stupid backoff or add-k; prune, compile and verify finished
-models.
+models; put words into classes.
 """
 
 import argparse
@@ -8,19 +8,21 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.config import settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
 from nmt.io.mapped import MEMORY, ArrayStorage
-from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_model
+from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_model, word_classes
 from nmt.ngram.count_models import KenLM, NgramModel
 from nmt.ngram.counting import Counts, CountSettings, count_lines, count_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
+from nmt.ngram.word_classes import ClassConfig
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 
@@ -57,7 +59,10 @@ def estimate_action(argv: Sequence[str]) -> None:
     needed = disk_counts.memory_to_count(args.input, args.order)
     if shared_folder and (args.input == "-" or args.estimator == "lmplz"):
         raise ConfigError("several workers cannot read stdin or use lmplz; give a file, and leave lmplz out")
-    may_take_lmplz = args.estimator == "auto" and not args.compile and needed > limit
+    if shared_folder and args.word_classes:
+        raise ConfigError("--word-classes: several workers count words; leave one of them out")
+    of_words = not args.word_classes
+    may_take_lmplz = args.estimator == "auto" and not args.compile and needed > limit and of_words
     if not shared_folder and (args.estimator == "lmplz" or (may_take_lmplz and estimators.find_lmplz())):
         estimators.estimate_with_lmplz(args.input, args.output, config, limit)
         log.info("estimated by lmplz: %s", args.output)
@@ -67,7 +72,8 @@ def estimate_action(argv: Sequence[str]) -> None:
     with ExitStack() as stack:
         if args.compile:
             stack.enter_context(arguments.new_folder(args.output, "nmt-ngram", mapped.UNFINISHED))
-        counts, storage = count(args, config, stack, executor, shared_folder, limit if on_disk else 0.0)
+        memory = limit if on_disk else 0.0
+        counts, storage = count(args, config, stack, executor, shared_folder, memory, args.word_classes)
         estimate(args, config, counts, storage, clock)
 
 
@@ -78,7 +84,8 @@ def parser() -> options.Parser:
         "same options and the same result as KenLM's lmplz, or one of the older estimators. A word <unk> in "
         "the text counts as the unknown word.",
         "nmt-ngram prune makes a smaller model of an ARPA file, nmt-ngram compile a mapped folder, nmt-ngram "
-        "verify reads such a folder whole; each has its own --help.",
+        "verify reads such a folder whole, nmt-ngram classes puts words into classes; each has its own "
+        "--help.",
     )
     options.add_input_output(parser, "tokenized text, one sentence a line,")
     add_setting(parser, SmoothingConfig, "order")
@@ -96,6 +103,14 @@ def parser() -> options.Parser:
         help="write a new folder, as nmt-ngram compile makes of the ARPA file, instead of an ARPA file",
     )
     add_quantize(parser)
+    parser.add_argument(
+        "--word-classes",
+        type=InputPath,
+        default="",
+        metavar="FILE",
+        help="estimate a model of classes: each word is replaced by its class in a file of nmt-ngram classes "
+        "or mkcls, a word without one by <unk>",
+    )
     add_setting(parser, SmoothingConfig, "prune", nargs="+")
     add_setting(parser, SmoothingConfig, "interpolate_unigrams")
     add_setting(parser, SmoothingConfig, "discount_fallback", nargs="*", metavar="D")
@@ -122,6 +137,8 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError(
             "--compile: lmplz writes an ARPA file; leave one of them out, or use nmt-ngram compile"
         )
+    if args.word_classes and args.estimator == "lmplz":
+        raise ConfigError("--word-classes: lmplz reads words; leave one of them out")
     if args.estimator not in KNESER_NEY_PROGRAMS and (
         tuple(args.prune) != (0,) or not args.interpolate_unigrams
     ):
@@ -136,24 +153,28 @@ def count(
     executor: ExecutorConfig,
     shared: SharedFolder | None,
     memory: float,
+    classes: str = "",
 ) -> tuple[Counts, ArrayStorage]:
     """Count the n-grams of --input; returns the counts (words by id, then the n-grams of each length), and
     where to estimate the model.
 
     `shared`: the folder in which several workers count, as `executor` says; if None, this process counts.
     `memory`: 0 to count in memory; otherwise this process counts on disk, using at most this many bytes of
-    memory, in a temporary folder that `stack` removes. DataError as from `count_lines`; UserError if the disk
-    is full."""
-    settings = CountSettings(config.order, config.skip_symbols)
+    memory, in a temporary folder that `stack` removes; `classes`: file of the classes that replace words, if
+    not empty; only this process does that. DataError as from `count_lines` and `read_classes`; UserError if
+    the disk is full."""
+    counting = CountSettings(config.order, config.skip_symbols)
     with naming_input(args):
         if shared:
-            return count_text(args.input, settings, executor, shared), MEMORY
+            return count_text(args.input, counting, executor, shared), MEMORY
         with options.line_progress(args, args.input) as progress:
-            lines = progress.over(files.read_lines(args.input))
+            lines: Iterable[str] = progress.over(files.read_lines(args.input))
+            if classes:
+                lines = word_classes.class_lines(word_classes.read_classes(classes), lines)
             if not memory:
-                return count_lines(lines, settings), MEMORY
+                return count_lines(lines, counting), MEMORY
             stack.enter_context(files.parent_folders(args.output))
-            return disk_counts.count_within(memory, lines, settings, args.output, stack)
+            return disk_counts.count_within(memory, lines, counting, args.output, stack)
 
 
 @contextmanager
@@ -351,10 +372,53 @@ def verify_action(argv: Sequence[str]) -> None:
     log.info("%s: sound, n-grams of order 1 to %d", args.folder, model.trie.order)
 
 
+# ---- word classes ------------------------------------------------------------------------------------------
+
+
+def classes_parser() -> options.Parser:
+    parser = options.Parser(
+        "nmt-ngram classes",
+        "Put the words of a text into classes whose words have similar neighbors, by the exchange algorithm "
+        "(Kneser and Ney 1993, as mkcls does), and write 'word<TAB>class', sorted by word. The same text "
+        "gives the same classes.",
+        "nmt-ngram --word-classes estimates a model of classes instead of words.",
+    )
+    options.add_input_output(parser, "tokenized text, one sentence a line,")
+    for name in ("classes", "rounds"):
+        add_setting(parser, ClassConfig, name)
+    add_memory(parser, "memory for counting bigrams; for a text that needs more, they lie on disk")
+    jobs.add_shared_job(parser)
+    options.add_quiet(parser)
+    return parser
+
+
+def classes_action(argv: Sequence[str]) -> None:
+    """Learn word classes from text."""
+    args = classes_parser().parse_args(argv)
+    options.start_log("nmt-ngram classes", args)
+    config, executor = parse_settings(ClassConfig, args), parse_settings(ExecutorConfig, args)
+    settings.check(config)
+    shared_folder = jobs.shared_folder(args, "nmt-ngram", executor)
+    if shared_folder and args.input == "-":
+        raise ConfigError("several workers cannot read stdin; give a file")
+    clock, limit = time.monotonic(), memory_limit(args)
+    pairs = SmoothingConfig(order=word_classes.PAIRS.order)
+    memory = limit if disk_counts.memory_to_count(args.input, pairs.order) > limit else 0.0
+    with ExitStack() as stack:
+        counts, _ = count(args, pairs, stack, executor, shared_folder, memory)
+        classes = word_classes.learn_classes(counts, config)
+    word_classes.write_classes(args.output, classes)
+    log.info(
+        "%s words in %d classes in %.1f s: %s",
+        f"{len(classes):,}", config.classes, time.monotonic() - clock, args.output,
+    )  # fmt: skip
+
+
 ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
     "prune": prune_action,
     "compile": compile_action,
     "verify": verify_action,
+    "classes": classes_action,
 }
 
 

@@ -261,7 +261,7 @@ def weights_section(features: Sequence[FeatureFacts]) -> str:
 FEATURE_KINDS = {
     "PhraseDictionaryMemory": "phrase table", "LexicalReordering": "lexical reordering",
     "KENLM": "count language model", "NeuralTranslation": WORDS["attention"], "NNJM": WORDS["joint"],
-    "CSLM": WORDS["cslm"],
+    "CSLM": WORDS["cslm"], "ClassLM": "language model of word classes",
 }  # fmt: skip
 
 

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 # Settings that a model keeps when sentence pairs are added to it.
 SETTINGS = (
-    "lm_text order method symmetrization max_length smoothing no_reordering prune_significance prune_count "
-    "prune_entropy distortion_limit compile quantize quantize_lm"
+    "lm_text order class_lm class_order method symmetrization max_length smoothing no_reordering "
+    "prune_significance prune_count prune_entropy distortion_limit compile quantize quantize_lm"
 ).split()
 
 
@@ -107,7 +107,8 @@ def parser() -> options.Parser:
         "--add", type=InputPath, default="", metavar="TRAINED",
         help="folder of a trained model, to whose texts the pairs are added in MODEL_DIR, with its settings",
     )  # fmt: skip
-    add_setting(parser, TrainConfig, "order")
+    for name in ("order", "class_lm", "class_order"):
+        add_setting(parser, TrainConfig, name)
     add_setting(parser, TrainConfig, "method")
     add_setting(parser, TrainConfig, "symmetrization")
     add_setting(parser, ExtractConfig, "max_length")

@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
-from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
+from smt_bridge.decoder.feature_lines import CLASS_LM, LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.system import PhraseBasedSystem
 
 FEATURE_KINDS = {
     "PhraseDictionaryMemory": "phrase table", REORDERING: "lexical reordering",
-    **dict.fromkeys(LANGUAGE_MODELS, "count language model"), "NeuralTranslation": "attention model",
+    **dict.fromkeys(LANGUAGE_MODELS, "count language model"), CLASS_LM: "language model of word classes",
+    "NeuralTranslation": "attention model",
     "NNJM": "joint model (NNJM)", "CSLM": "neural language model (CSLM)", "Distortion": "distance of jumps",
     "WordPenalty": "words, negative", "PhrasePenalty": "phrases", "UnknownWordPenalty": "unknown words",
 }  # fmt: skip

@@ -14,7 +14,8 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FALSE, FeatureLine, Ini, Weights, parse_truth
 
 TABLES = ("PhraseDictionaryMemory",)
-LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM")  # all kinds that read ARPA files
+CLASS_LM = "ClassLM"  # a language model of word classes; Moses has no such line
+LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", CLASS_LM)  # all kinds that read ARPA files
 REORDERING = "LexicalReordering"
 UNKNOWN = "UnknownWordPenalty"
 PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", UNKNOWN)
@@ -34,7 +35,7 @@ LM = {*COMMON, "factor", "path", "order", "oov-feature"}
 ARGUMENTS = {
     "PhraseDictionaryMemory": {*COMMON, "path", "input-factor", "output-factor", "table-limit", "cache-size"},
     REORDERING: {*EVERY, "path", "input-factor", "output-factor", "type", "default-scores"},
-    "KENLM": {*LM, "lazyken", "load"}, "SRILM": LM, "IRSTLM": LM,
+    "KENLM": {*LM, "lazyken", "load"}, "SRILM": LM, "IRSTLM": LM, CLASS_LM: {*LM, "classes"},
     "PhrasePenalty": {*COMMON, "per-dictionary"},
 }  # fmt: skip
 TEXT_TABLE = "give the text table that it was made from as PhraseDictionaryMemory"
@@ -46,6 +47,7 @@ ADVICE = {
     "PhraseDictionaryGroup": COMBINED,
 }  # fmt: skip
 FACTORS = ("factor", "input-factor", "output-factor")
+FILES = ("path", "classes")  # arguments that a line must have if its kind has them
 # the only values that the engine supports
 ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}
 # Required and optional parts of a reordering type. Moses treats word-based and phrase-based models alike, and
@@ -133,8 +135,9 @@ def check_arguments(line: FeatureLine) -> None:
             line.count(key)
         if key in ("oov-feature", "tuneable", "normalized"):
             line.truth(key)
-    if "path" in allowed and not line.options.get("path"):
-        raise line.error(f"{line.name} has no path=, expected the file that it reads")
+    for key in FILES:
+        if key in allowed and not line.options.get(key):
+            raise line.error(f"{line.name} has no {key}=, expected the file that it reads")
     if line.kind == REORDERING:
         check_reordering(line)
     if line.kind in LANGUAGE_MODELS and int(line.options.get("num-features", line.scores)) != (

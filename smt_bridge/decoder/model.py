@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nmt.ngram.count_models import LN10, KenLM
 from nmt.ngram.trie_model import TrieModel
 from nmt.ngram.trie_vocabulary import WordIds
+from nmt.ngram.word_classes import WordClasses
 from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters
 from smt_bridge.decoder.automaton import (
     Automaton,
@@ -142,6 +143,19 @@ class AutomatonLM(WordLM[int]):
 
     def sentence(self, words: Sequence[int], complete: bool = True) -> float:
         return float(sentence_score(self.automaton, np.array(words, np.int32), complete))
+
+
+class ClassLM(AutomatonLM):
+    """An n-gram model of word classes (Brown et al. 1992): the id of a word is that of its class. A word
+    without a class, or of a class that the model lacks, is <unk>."""
+
+    def __init__(self, model: TrieModel, classes: WordClasses) -> None:
+        super().__init__(model)
+        numbers = {index: self.ids[str(index)] for index in set(classes.values())}
+        self.numbers = {word: numbers[index] for word, index in classes.items()}
+
+    def number(self, word: str) -> int:
+        return self.numbers.get(word, self.automaton.unknown)
 
 
 class KenLMWords(WordLM[Hashable]):

@@ -11,7 +11,7 @@ from typing import cast
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
 from nmt.io.numbers import shown
-from nmt.ngram import count_models, trie_build, trie_model
+from nmt.ngram import count_models, trie_build, trie_model, word_classes
 from nmt.ngram.count_models import KenLM
 from nmt.ngram.trie_model import TrieModel
 from nmt.runs.directory import model_files
@@ -19,10 +19,10 @@ from smt_bridge.decoder import feature_lines
 from smt_bridge.decoder.automaton import null_model
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
-from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS, REORDERING
+from smt_bridge.decoder.feature_lines import CLASS_LM, LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.features.protocol import SearchFeature
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
-from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, KenLMWords
+from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, ClassLM, KenLMWords
 from smt_bridge.decoder.table import PhraseTable
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
@@ -136,7 +136,11 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
         for feature in ini.features
         if "path" in feature.options
     }
-    lm_lines = [feature for feature in ini.features if feature.kind in LANGUAGE_MODELS]
+    # The first one stands in for networks, which those of words do better.
+    lm_lines = sorted(
+        (feature for feature in ini.features if feature.kind in LANGUAGE_MODELS),
+        key=lambda line: line.kind == CLASS_LM,
+    )
     for line in lm_lines:
         check_order(line, paths[line.name])
     reordering_path = paths[reordering_line.name] if reordering_line else None
@@ -151,7 +155,7 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
             feature_lines.default_reordering(reordering_line) if reordering_line else [0.0] * 6
         ),
         lm_names=[line.name for line in lm_lines],
-        lms=[load_lm(paths[line.name], cache) for line in lm_lines],
+        lms=[load_line_lm(ini, line, cache, beside) for line in lm_lines],
         feature_lines=[
             (SEARCH_FEATURES[line.kind], with_path(line, paths))
             for line in ini.features
@@ -232,10 +236,10 @@ def verify_compiled(ini: Ini) -> bool:
     return bool(compiled)
 
 
-def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False) -> str:
-    """Look up the file or folder that the path= of a feature names. `beside`: look up relative paths only in
-    the ini's folder. DataError if it does not exist."""
-    name = feature.options["path"]
+def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False, key: str = "path") -> str:
+    """Look up the file or folder that the argument `key` of a feature names. `beside`: look up relative paths
+    only in the ini's folder. DataError if it does not exist."""
+    name = feature.options[key]
     for root in ini.roots(beside):
         path = find_table(name, root)
         if path:
@@ -249,8 +253,9 @@ def system_files(ini: Ini, beside: bool = False) -> list[Path]:
     ini names and that does not exist."""
     paths = [Path(ini.path)]
     for feature in ini.features:
-        if "path" in feature.options:
-            paths += model_files(Path(feature_path(ini, feature, beside)))
+        for key in feature_lines.FILES:
+            if key in feature.options:
+                paths += model_files(Path(feature_path(ini, feature, beside, key)))
     return paths
 
 
@@ -258,7 +263,7 @@ def check_order(line: FeatureLine, path: str) -> None:
     """ConfigError if order= in the line of a language model is below the order of the ARPA file at `path`.
     KENLM ignores the option, as this engine does, but SRILM and IRSTLM would drop the longer n-grams."""
     if (
-        line.kind == "KENLM"
+        line.kind in ("KENLM", CLASS_LM)
         or "order" not in line.options
         or not Path(path).is_file()
         or not count_models.is_arpa(path)
@@ -278,14 +283,38 @@ def check_order(line: FeatureLine, path: str) -> None:
         )
 
 
+def load_line_lm(ini: Ini, line: FeatureLine, cache: Cache | None, beside: bool = False) -> AnyWordLM:
+    """Load the language model of a line in [feature], that of a ClassLM with its word classes. Errors as in
+    `load_lm` and `read_classes`; ConfigError also for a ClassLM whose model is a binary file of KenLM."""
+    path = feature_path(ini, line, beside)
+    if line.kind != CLASS_LM:
+        return load_lm(path, cache)
+    classes = word_classes.read_classes(feature_path(ini, line, beside, "classes"))
+    model = load_trie(path, cache)
+    if model is None:
+        raise line.error(
+            f"path={path}: neither an ARPA file nor a folder of nmt-ngram compile, which a {CLASS_LM} needs"
+        )
+    return ClassLM(model, classes)
+
+
 def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
     """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
     only plain search can use. `cache`: None to parse an ARPA file each time. DataError for anything else,
     ConfigError for a KenLM binary if kenlm is not installed, UserError if the disk of the cache is full."""
-    if mapped.is_mapped(path):
-        return AutomatonLM(trie_model.load_trie(path))
-    if not Path(path).is_file() or not count_models.is_arpa(path):
+    model = load_trie(path, cache)
+    if model is None:
         return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
+    return AutomatonLM(model)
+
+
+def load_trie(path: str, cache: Cache | None) -> TrieModel | None:
+    """Load an ARPA file or a folder of nmt-ngram compile; None for anything else. `cache` and errors as in
+    `load_lm`."""
+    if mapped.is_mapped(path):
+        return trie_model.load_trie(path)
+    if not Path(path).is_file() or not count_models.is_arpa(path):
+        return None
 
     def make() -> TrieModel:
         if cache is None:
@@ -294,4 +323,4 @@ def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
             storage = cache.storage([path])
             return trie_build.compile_model(count_models.read_arpa(path, storage), 0, storage)
 
-    return AutomatonLM(cache.keep([path], make, TrieModel) if cache else make())
+    return cache.keep([path], make, TrieModel) if cache else make()

@@ -22,6 +22,8 @@ REORDERING_KEYS = set(
 MULTI_MODEL = "PhraseDictionaryMultiModel"
 # File name endings that Moses adds to compiled tables
 ENDINGS = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
+# Kinds of features that smt-decode has and Moses does not
+ENGINE_ONLY = ("ClassLM", "CSLM", "NNJM", "NeuralTranslation")
 Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their text tables
 
 
@@ -115,6 +117,11 @@ def feature_problems(ini: Ini) -> Iterator[str]:
         )
     for feature in ini.features:
         location = feature.location
+        if feature.kind in ENGINE_ONLY:
+            yield (
+                f"{location}: Moses has no feature {feature.kind}, and stops at it ('not registered'); "
+                "decode with smt-decode, or remove the line"
+            )
         if feature.kind == "LexicalReordering":
             for key in feature.options:
                 if key not in REORDERING_KEYS and not key.startswith("sparse-"):

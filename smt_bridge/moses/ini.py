@@ -296,11 +296,11 @@ def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None)
     return parse(ini.path, lines)
 
 
-def set_path(ini: Ini, name: str, path: str) -> Ini:
-    """Change the path of a feature's file; returns a new ini. ConfigError if there is no such feature, or for
-    a path that is not UTF-8."""
+def set_path(ini: Ini, name: str, path: str, key: str = "path") -> Ini:
+    """Change the path of a feature's file, or of another file, the argument `key`; returns a new ini.
+    ConfigError if there is no such feature, or for a path that is not UTF-8."""
     feature, lines = ini.feature(name), list(ini.lines)
-    lines[feature.row] = with_options(lines[feature.row], {"path": path})
+    lines[feature.row] = with_options(lines[feature.row], {key: path})
     return parse(ini.path, lines)
 
 
@@ -414,14 +414,14 @@ def find_table(path: str, root: str) -> Path | None:
 # working directory.
 
 
-PATH_KEYS = ("path", "source_vocab", "target_vocab")
+PATH_KEYS = ("path", "classes", "source_vocab", "target_vocab")
 PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path in search of a file
 
 
-def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], kept: Container[str] = ()) -> Ini:
-    """Make all paths of an ini absolute but those of the features named in `kept`; returns a new ini.
-    Relative paths are looked up in the folders `roots` in order; a path that exists in none is resolved from
-    the first. ConfigError for a path with a blank."""
+def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], kept: Container[tuple[str, str]] = ()) -> Ini:
+    """Make all paths of an ini absolute but those in `kept`, as name of the feature and argument; returns a
+    new ini. Relative paths are looked up in the folders `roots` in order; a path that exists in none is
+    resolved from the first. ConfigError for a path with a blank."""
     return replace_paths(
         ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path)), kept
     )
@@ -451,14 +451,16 @@ def folder_beside(ini: Ini) -> str:
     )
 
 
-def replace_paths(ini: Ini, resolve: Callable[[str], str], kept: Container[str] = ()) -> Ini:
-    """Replace each path of an ini by the result of `resolve`, but those of the features named in `kept`;
-    returns a new ini. ConfigError for a path that has a blank or is not UTF-8."""
+def replace_paths(ini: Ini, resolve: Callable[[str], str], kept: Container[tuple[str, str]] = ()) -> Ini:
+    """Replace each path of an ini by the result of `resolve`, but those in `kept`, as name of the feature and
+    argument; returns a new ini. ConfigError for a path that has a blank or is not UTF-8."""
     lines = list(ini.lines)
     for feature in ini.features:
-        if feature.name in kept:
-            continue
-        paths = {key: resolve(feature.options[key]) for key in PATH_KEYS if feature.options.get(key)}
+        paths = {
+            key: resolve(feature.options[key])
+            for key in PATH_KEYS
+            if feature.options.get(key) and (feature.name, key) not in kept
+        }
         for path in paths.values():
             if len(path.split()) > 1:
                 raise ConfigError(

@@ -11,6 +11,9 @@ import pytest
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
+from nmt.ngram import word_classes
+from nmt.ngram.counting import count_lines
+from nmt.ngram.word_classes import ClassConfig, learn_classes, read_classes
 from nmt.work.executors import ExecutorConfig
 from smt_bridge import train_system
 from smt_bridge.cli.train import main
@@ -18,7 +21,19 @@ from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.extraction.packed import pack_text
-from smt_bridge.train_system import ALIGNMENT, INI, LM, MODELS, REORDERING, SETTINGS, TUNED, add_config, train
+from smt_bridge.train_system import (
+    ALIGNMENT,
+    CLASS_LM,
+    CLASSES,
+    INI,
+    LM,
+    MODELS,
+    REORDERING,
+    SETTINGS,
+    TUNED,
+    add_config,
+    train,
+)
 from tests.conftest import refusal
 
 OLD, NEW = range(40), range(40, 60)
@@ -202,6 +217,25 @@ def test_a_language_model_of_another_text_stays(config: TrainConfig, tmp_path: P
     once = add(tmp_path, tmp_path / "trained", "once", NEW)
     twice = add(tmp_path, once, "twice", NEW)
     assert len({(path / LM).read_bytes() for path in (tmp_path / "trained", once, twice)}) == 1
+
+
+def test_word_classes(config: TrainConfig, tmp_path: Path) -> None:
+    """Of all target text again, like the language model; with a text of their own, they stay."""
+    config = replace(config, class_lm=3, class_order=2)
+    train(tmp_path / "trained", config)
+    shutil.copy(tmp_path / "trained" / INI, tmp_path / "trained" / TUNED)
+    added = add(tmp_path, tmp_path / "trained", "added", NEW)
+    text = files.read_lines(added / train_system.TARGET)
+    classes = learn_classes(count_lines(text, word_classes.PAIRS), ClassConfig(classes=3))
+    assert read_classes(added / CLASSES) == classes != read_classes(tmp_path / "trained" / CLASSES)
+    assert (added / CLASS_LM).read_bytes() != (tmp_path / "trained" / CLASS_LM).read_bytes()
+    line = next(line for line in (added / TUNED).read_text().split("\n") if line.startswith("ClassLM "))
+    assert line == f"ClassLM name=ClassLM0 path={CLASS_LM} classes={CLASSES} order=2"
+    files.write_text(tmp_path / "lm", ["t1 t2", "t2 t1 t3 t4"])
+    train(tmp_path / "other", replace(config, lm_text=str(tmp_path / "lm")))
+    again = add(tmp_path, tmp_path / "other", "again", NEW)
+    for name in (CLASSES, CLASS_LM):
+        assert (again / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
 def test_tuned_weights_go_along(trained: Path, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.cli import ngram
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks, mapped
 from nmt.ngram import counting, disk_counts
@@ -22,6 +23,9 @@ from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_system import (
+    CLASS_LM,
+    CLASS_TEXT,
+    CLASSES,
     COMPILED,
     COUNTING,
     EXTRACTION,
@@ -168,6 +172,67 @@ def test_nothing_is_left_of_a_table(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="prune_significance: 'b'"):
         train(tmp_path / "new", config)
     assert not (tmp_path / "new").exists()
+
+
+def class_config(folder: Path) -> TrainConfig:
+    """With classes of the words of a text of the language model."""
+    inputs = write([(["a", "b"], ["x", "y"], [(0, 0), (1, 1)]), (["b"], ["y"], [(0, 0)])] * 3, folder)
+    lm_text = ["x y z", "z y x x", "y w"] * 3
+    files.write_text(folder / "lm", lm_text)
+    return TrainConfig(
+        inputs.source, inputs.target, inputs.alignment, order=2, lm_text=str(folder / "lm"), class_lm=2,
+        class_order=3,
+    )  # fmt: skip
+
+
+def test_a_language_model_of_classes(tmp_path: Path) -> None:
+    """The classes and the model are those of nmt-ngram; the system decodes with it."""
+    config = class_config(tmp_path)
+    train(tmp_path / "model", config)
+    table, lm = tmp_path / "model" / CLASSES, tmp_path / "model" / CLASS_LM
+    assert (
+        ngram.main(["classes", "-i", config.lm_text, "--classes", "2", "-o", str(tmp_path / "c"), "-q"]) == 0
+    )
+    assert table.read_bytes() == (tmp_path / "c").read_bytes()
+    options = ["--word-classes", str(table), "--order", "3", "--discount-fallback", "-q"]
+    assert ngram.main(["-i", config.lm_text, "-o", str(tmp_path / "lm.gz"), *options]) == 0
+    assert gzip.decompress(lm.read_bytes()) == gzip.decompress((tmp_path / "lm.gz").read_bytes())
+    made = system.load(str(tmp_path / "model"), use_cache=False)
+    assert made.lm_names == ["LM0", "ClassLM0"] and made.weights["ClassLM0"] == [0.2]
+    with pytest.raises(ConfigError, match="was started with another class_lm, class_order"):
+        train(tmp_path / "model", replace(config, class_lm=3, class_order=2))
+    train(tmp_path / "without", replace(config, class_lm=0))
+    assert not {CLASSES, CLASS_LM} & {path.name for path in (tmp_path / "without").iterdir()}
+    assert "ClassLM" not in (tmp_path / "without" / "moses.ini").read_text()
+
+
+@pytest.mark.parametrize("step", [3, 4])
+def test_a_training_with_classes_resumes(step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its classes, and after its model of them, when the text of classes has not been removed."""
+    config = class_config(tmp_path)
+    train(tmp_path / "whole", config)
+
+    class Killed(BaseException):
+        pass
+
+    left = iter(range(9))
+
+    def kill() -> None:
+        if next(left) == step:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(tmp_path / "model", config, on_step=kill)
+    assert (tmp_path / "model" / CLASS_LM).exists() == (step == 4)
+    (tmp_path / "model" / CLASS_TEXT).write_text("left")
+    train(tmp_path / "model", config)
+    folders = [
+        {path.name: path.read_bytes() for path in (tmp_path / name).iterdir() if path.is_file()}
+        for name in ("whole", "model")
+    ]
+    assert CLASS_TEXT not in folders[0]
+    assert all(folder.pop(locks.FILE, b"") is not None for folder in folders)
+    assert folders[0] == folders[1]
 
 
 @pytest.fixture
