@@ -1,7 +1,7 @@
 """Compiled models: the tables and language models of a phrase-based system as folders of mapped arrays, which
 open at once and share their memory, and a moses.ini that names them.
 
-    moses.ini   mapped-table/   mapped-lm0/ ...   classes0.tsv ... of language models of word classes
+    moses.ini   mapped-table/   mapped-lm0/ ...   mapped-classes0.tsv ... of language models of word classes
 """
 
 import logging
@@ -26,7 +26,7 @@ from smt_bridge.moses.ini import FeatureLine, Ini
 log = logging.getLogger(__name__)
 
 # Beside the new moses.ini; names that no file in the working directory has.
-INI, TABLE, LM, CLASSES = "moses.ini", "mapped-table", "mapped-lm", "classes"
+INI, TABLE, LM, CLASSES = "moses.ini", "mapped-table", "mapped-lm", "mapped-classes"
 
 
 @dataclass(frozen=True)

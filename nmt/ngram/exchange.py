@@ -75,7 +75,7 @@ def f(x: Floats) -> Floats:
     return np.asarray(x * np.log(np.maximum(x, 1.0)))
 
 
-class WordCounts(NamedTuple):
+class WordNeighbors(NamedTuple):
     """How often each word occurs, and beside which others."""
 
     following: Neighbors
@@ -112,7 +112,7 @@ class Exchange:
         """`classes` (V,): the initial assignment; `count`: C; `closed`: how many of the last classes keep
         their words and get no others."""
         self.classes, self.count, self.open = classes.copy(), count, count - closed
-        self.words = WordCounts.of(bigrams, len(classes))
+        self.words = WordNeighbors.of(bigrams, len(classes))
         codes = classes[bigrams.first] * count + classes[bigrams.second]
         pairs = sums_at(codes, bigrams.counts, count * count)
         self.totals = ClassCounts(

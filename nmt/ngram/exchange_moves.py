@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.compute.compiled import HAVE_NUMBA, njit, njit_forced_inline
-from nmt.ngram.exchange import EQUAL, ClassCounts, Neighbors, WordCounts
+from nmt.ngram.exchange import EQUAL, ClassCounts, Neighbors, WordNeighbors
 from nmt.ngram.texts import Floats, Ints
 
 TABLE = 1 << 14  # counts whose x log x is looked up
@@ -35,7 +35,7 @@ class Beside(NamedTuple):
 @njit_forced_inline
 def f(x: float, table: Floats) -> float:
     """x log x of a count. `table`: its values for small counts."""
-    return table[int(x)] if x < len(table) else x * math.log(x)  # type: ignore[no-any-return]
+    return table[int(x)] if x < len(table) else x * math.log(x)
 
 
 @njit
@@ -79,17 +79,17 @@ def count_beside(side: Neighbors, word: int, classes: Ints, beside: Beside) -> i
 
 @njit
 def put(
-    word: int, index: int, words: WordCounts, totals: ClassCounts, terms: PairTerms, after: Beside,
-    afters: int, before: Beside, befores: int, sign: float,
+    word: int, index: int, words: WordNeighbors, totals: ClassCounts, terms: PairTerms, following: Beside,
+    successors: int, preceding: Beside, predecessors: int, sign: float,
 ) -> None:  # fmt: skip
-    """Add the counts of a word to those of a class, or remove them if `sign` is -1. `afters`, `befores`:
-    number of classes after and before the word."""
-    for k in range(afters):
-        other = after.classes[k]
-        add_pairs(terms, index, other, sign * after.sums[other])
-    for k in range(befores):
-        other = before.classes[k]
-        add_pairs(terms, other, index, sign * before.sums[other])
+    """Add the counts of a word to those of a class, or remove them if `sign` is -1. `successors`,
+    `predecessors`: number of classes after and before the word."""
+    for k in range(successors):
+        neighbor = following.classes[k]
+        add_pairs(terms, index, neighbor, sign * following.sums[neighbor])
+    for k in range(predecessors):
+        neighbor = preceding.classes[k]
+        add_pairs(terms, neighbor, index, sign * preceding.sums[neighbor])
     add_pairs(terms, index, index, sign * words.self_pairs[word])
     totals.left[index] += sign * words.as_first[word]
     totals.right[index] += sign * words.as_second[word]
@@ -98,8 +98,8 @@ def put(
 
 @njit
 def find_gains(
-    word: int, words: WordCounts, totals: ClassCounts, terms: PairTerms, after: Beside, afters: int,
-    before: Beside, befores: int, gains: Floats,
+    word: int, words: WordNeighbors, totals: ClassCounts, terms: PairTerms, following: Beside,
+    successors: int, preceding: Beside, predecessors: int, gains: Floats,
 ) -> None:  # fmt: skip
     """Increase of F if the word, which is in no class now, is put into each open class: written to `gains`
     (open,)"""
@@ -108,28 +108,29 @@ def find_gains(
     for c in range(len(gains)):
         inside, left, right = terms.pairs[c, c], totals.left[c], totals.right[c]
         # The loops below count the pairs within the class twice; here they are counted together.
-        separate = f(inside + after.sums[c], table) + f(inside + before.sums[c], table)
-        joint = f(inside + after.sums[c] + before.sums[c] + twice, table) + terms.values[c, c]
+        separate = f(inside + following.sums[c], table) + f(inside + preceding.sums[c], table)
+        joint = f(inside + following.sums[c] + preceding.sums[c] + twice, table) + terms.values[c, c]
         ends = f(left + first, table) - f(left, table) + f(right + second, table) - f(right, table)
         gains[c] = joint - separate - ends
-    for k in range(afters):
-        other = after.classes[k]
+    for k in range(successors):
+        neighbor = following.classes[k]
         for c in range(len(gains)):
-            more = f(terms.flipped_pairs[other, c] + after.sums[other], table)
-            gains[c] += more - terms.flipped_values[other, c]
-    for k in range(befores):
-        other = before.classes[k]
+            more = f(terms.flipped_pairs[neighbor, c] + following.sums[neighbor], table)
+            gains[c] += more - terms.flipped_values[neighbor, c]
+    for k in range(predecessors):
+        neighbor = preceding.classes[k]
         for c in range(len(gains)):
-            gains[c] += f(terms.pairs[other, c] + before.sums[other], table) - terms.values[other, c]
+            more = f(terms.pairs[neighbor, c] + preceding.sums[neighbor], table)
+            gains[c] += more - terms.values[neighbor, c]
 
 
 @njit
-def moves(order: Ints, words: WordCounts, totals: ClassCounts, classes: Ints, open_classes: int) -> int:
+def moves(order: Ints, words: WordNeighbors, totals: ClassCounts, classes: Ints, open_classes: int) -> int:
     """`Exchange.move` for each word of `order` in turn; returns how many moved. Changes `totals` and
     `classes` (V,). `open_classes`: how many of the first classes words may leave and join."""
     C, moved = len(totals.sizes), 0
     terms, gains = pair_terms(totals.pairs), np.empty(open_classes)
-    after, before = (
+    following, preceding = (
         Beside(np.zeros(C), np.empty(C, np.int64)),
         Beside(np.zeros(C), np.empty(C, np.int64)),
     )
@@ -137,20 +138,20 @@ def moves(order: Ints, words: WordCounts, totals: ClassCounts, classes: Ints, op
         best = current = classes[word]
         if totals.sizes[current] == 1:
             continue
-        afters = count_beside(words.following, word, classes, after)
-        befores = count_beside(words.preceding, word, classes, before)
-        put(word, current, words, totals, terms, after, afters, before, befores, -1.0)
-        find_gains(word, words, totals, terms, after, afters, before, befores, gains)
+        successors = count_beside(words.following, word, classes, following)
+        predecessors = count_beside(words.preceding, word, classes, preceding)
+        put(word, current, words, totals, terms, following, successors, preceding, predecessors, -1.0)
+        find_gains(word, words, totals, terms, following, successors, preceding, predecessors, gains)
         highest = gains.max()
         if gains[current] < highest - EQUAL:
             best = 0
             while gains[best] < highest - EQUAL:
                 best += 1
-        put(word, best, words, totals, terms, after, afters, before, befores, 1.0)
+        put(word, best, words, totals, terms, following, successors, preceding, predecessors, 1.0)
         classes[word] = best
         moved += best != current
-        after.sums[after.classes[:afters]] = 0.0
-        before.sums[before.classes[:befores]] = 0.0
+        following.sums[following.classes[:successors]] = 0.0
+        preceding.sums[preceding.classes[:predecessors]] = 0.0
     return moved
 
 
