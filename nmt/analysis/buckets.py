@@ -76,7 +76,7 @@ def cumulative_buckets(keys: Sequence[int], system: SystemOutput, least: int = 1
 
 def by_side(source: list[int], reference: list[int]) -> dict[str, list[int]]:
     """Label counts, one per sentence, by side: source, reference, and the larger of the two ("both", which
-    papers plot without defining it).
+    van Merriënboer 2018, fig. 6.4, plots without defining it).
     """
     return {"source": source, "reference": reference, "both": list(map(max, source, reference))}
 

@@ -390,7 +390,7 @@ class DifferencesAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         first, second, *more = load_systems(args, least=2)
         if more:
-            raise ConfigError(f"--hypothesis: {2 + len(more)} systems, expected two")
+            raise ConfigError(f"--hypothesis: {2 + len(more)} systems, expected two; name two files")
         rows = largest_differences(first, second, parse_settings(DifferenceConfig, args))
         groups = difference_histogram(first, second, args.metric)
 

@@ -361,7 +361,7 @@ def query_vectors(model: object, token_ids: list[int], args: argparse.Namespace)
     rows = torch.tensor(token_ids, device=resolve_device(args.device))
     vectors = model.filter_vectors(rows) if isinstance(model, LanguageModel) else None
     if vectors is None:
-        raise ConfigError(f"--before-highway: {args.run} is not a run with lm.type characters")
+        raise ConfigError(f"--before-highway: {args.run} is not a run with lm.type characters; leave it out")
     return vectors
 
 

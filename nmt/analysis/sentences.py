@@ -64,7 +64,7 @@ def attention_weights(
     member = run.members[0]
     source = member.source.units(line)
     if not source:
-        raise DataError("an empty sentence has no words to attend to")
+        raise DataError("an empty sentence has no words to attend to; give a sentence with words")
     if not member.model.attends:
         raise ConfigError(f"{member.directory}: has no attention; train with model.attention")
     if target:
@@ -309,7 +309,7 @@ class ParseAnalysis:
                 "model.encoder=grconv"
             )
         if len(units) < 2:
-            raise DataError(f"{line[:40]!r}: a parse needs two words or more")
+            raise DataError(f"{line[:40]!r}: a parse needs two words or more; give a longer sentence")
         nodes = parse_nodes(gates[0].cpu().numpy())
         config = BeamConfig(max(1, args.translations))
         translations = run.n_best([line], config)[0][: args.translations]

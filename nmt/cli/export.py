@@ -28,7 +28,9 @@ def parser() -> options.Parser:
         "nmt-serve and smt-rescore read like a run, faster and without torch.",
     )
     parser.add_argument("run", type=InputPath, metavar="RUN_DIR", help="a Transformer trained by nmt-train")
-    parser.add_argument("--format", choices=FORMATS, default=FORMATS[0], help="the engine")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help="the engine that reads the folder"
+    )
     parser.add_argument(
         "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder to create"
     )

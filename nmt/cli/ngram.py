@@ -130,7 +130,7 @@ def parser() -> options.Parser:
 def check_options(args: argparse.Namespace) -> None:
     """ConfigError for options that do not go together."""
     if args.quantize and not args.compile:
-        raise ConfigError("--quantize: only for --compile; ARPA files are not quantized")
+        raise ConfigError("--quantize: only for --compile; add that, since ARPA files are not quantized")
     if args.compile and args.output == "-":
         raise ConfigError("--compile writes a folder; name it by --output")
     if args.compile and args.estimator == "lmplz":
@@ -143,7 +143,9 @@ def check_options(args: argparse.Namespace) -> None:
         tuple(args.prune) != (0,) or not args.interpolate_unigrams
     ):
         option = "--no-interpolate-unigrams" if tuple(args.prune) == (0,) else "--prune"
-        raise ConfigError(f"{option}: only for Kneser-Ney models, not for --estimator {args.estimator}")
+        raise ConfigError(
+            f"{option}: only for Kneser-Ney models, not for --estimator {args.estimator}; leave it out"
+        )
 
 
 def count(
@@ -367,7 +369,7 @@ def verify_action(argv: Sequence[str]) -> None:
     args = verify_parser().parse_args(argv)
     options.start_log("nmt-ngram verify", args)
     if not mapped.is_mapped(args.folder):
-        raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile")
+        raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile; name one that it wrote")
     model = trie_model.load_trie(args.folder, verify=True)
     log.info("%s: sound, n-grams of order 1 to %d", args.folder, model.trie.order)
 

@@ -279,9 +279,13 @@ def check_options(args: Namespace) -> None:
     elif args.source is None or args.target is None:
         raise ConfigError("expected --source and --target for a translator, or --input for a language model")
     elif args.assume_normalized or args.backoff:
-        raise ConfigError("--assume-normalized and --backoff are for language models, with --input")
+        raise ConfigError(
+            "--assume-normalized and --backoff are for language models, with --input; leave them out"
+        )
     elif args.alignments and args.alignment is not None:
-        raise ConfigError("--alignments: a joint model has no attention, it reads the --alignment")
+        raise ConfigError(
+            "--alignments: a joint model has no attention, it reads the --alignment; leave --alignments out"
+        )
     options.refuse_exported(args, args.runs, ("input", "alignment", "alignments"))
     if args.alignment is not None and (len(args.runs) > 1 or args.precision != "fp32"):
         raise ConfigError("--alignment is for one joint model, in fp32")

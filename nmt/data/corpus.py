@@ -105,7 +105,8 @@ def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
         limits = corpus.filters
         if 0 < limits.max_length < limits.min_length:
             raise ConfigError(
-                f"{key}.filters.max_length: {limits.max_length} is less than min_length {limits.min_length}"
+                f"{key}.filters.max_length: {limits.max_length} is less than min_length {limits.min_length}; "
+                "raise the one, or lower the other"
             )
         if 0 < limits.max_ratio < 1:
             raise ConfigError(
@@ -152,7 +153,10 @@ def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
         for path in (corpus.source, corpus.target):
             if not Path(path).is_file():
                 files.existing([path])
-                raise DataError(f"{path}: not a regular file; corpora of a list are read several times")
+                raise DataError(
+                    f"{path}: not a regular file; corpora of a list are read several times, so write it to a "
+                    "file"
+                )
             check_not_empty(path)
         if thorough:
             files.check_parallel(corpus.source, corpus.target)
@@ -330,6 +334,7 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
             raise ConfigError(
                 f"data.{key}: for model.type joint only; other models read no alignment"
                 + " without training.guided_alignment" * (key == ALIGNMENTS[0])
+                + "; leave it out"
             )
     check_pairs(config, thorough)
 
@@ -382,11 +387,13 @@ def check_text_config(config: DataConfig, thorough: bool = False) -> None:
     """Check the settings and files of a language model. Arguments and errors as in `check_config`."""
     settings.check(config, "data.")
     if not config.train_text:
-        raise ConfigError("data.train_text is missing: the text a language model learns")
+        raise ConfigError("data.train_text is missing; name the text that the language model learns")
     others = ("train_source", "train_target", "corpora", "phrase_table", "dev_source", "dev_target")
     for key in (*others, *ALIGNMENTS):
         if getattr(config, key):
-            raise ConfigError(f"data.{key}: a language model reads data.train_text and data.dev_text")
+            raise ConfigError(
+                f"data.{key}: a language model reads data.train_text and data.dev_text; leave it out"
+            )
     if config.target.characters and (config.bpe_merges or config.target.codes):
         raise ConfigError(
             "data.target.characters: characters are not subwords; leave data.bpe_merges and "
@@ -394,7 +401,7 @@ def check_text_config(config: DataConfig, thorough: bool = False) -> None:
         )
     for key in ("bpe_dropout", "unigram_sampling"):
         if getattr(config, key):
-            raise ConfigError(f"data.{key}: for translators only")
+            raise ConfigError(f"data.{key}: for translators only; leave it out")
     for path in filter(None, (config.train_text, config.dev_text)):
         check_not_empty(path)
         if thorough:

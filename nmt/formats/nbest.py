@@ -175,7 +175,7 @@ def parse_features(text: str, location: str) -> dict[str, list[float]]:
         if token[-1] == "=" and len(token) > 1:
             name = token[:-1]
             if name in features:
-                raise DataError(f"{location}: feature {name} occurs twice on the line")
+                raise DataError(f"{location}: feature {name} occurs twice on the line; remove one of them")
             features[name] = []
             continue
         try:

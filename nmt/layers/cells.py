@@ -1,5 +1,5 @@
 """Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014, the
-LSTM, plain and with layer normalization, and the simple layer of Elman (1990).
+LSTM, plain and with layer normalization, and the simple layer of Elman 1990.
 
 Letters as in Cho et al. 2014; E input size, H hidden units, C context size, B sentences, N tokens of all
 sentences, R rows. Each layer has two forms of the same equations: `unroll` or `unroll_state`, all steps of a
@@ -206,9 +206,8 @@ class GRU(Cell):
     """The gated unit of Cho et al. 2014 (van Merriënboer 2018, eqs. 4.5-4.8); the context enters both gates
     and the candidate at every step.
 
-    `gate`: z keeps the old state (the paper) or takes the new one (the authors' code). `reset`: r
-    multiplies h before U (the paper and the code), U h after it, or U h + C c together (the published
-    supplement).
+    `gate`: z keeps the old state (Cho et al. 2014a) or takes the new one (their code). `reset`: r multiplies
+    h before U (Cho et al. 2014a and their code), U h after it, or U h + C c together (their supplement).
     """
 
     def __init__(

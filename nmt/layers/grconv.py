@@ -144,7 +144,7 @@ class GatedConvolution(nn.Module):
         self.gates_bias = nn.Parameter(torch.zeros(3)) if bias else None
 
     def after_initialize(self) -> None:
-        """Scale the recurrent matrices, which `initialize` made orthogonal, as the paper does."""
+        """Scale the recurrent matrices, which `initialize` made orthogonal, as Cho et al. 2014b do."""
         self.recurrent_left.mul_(RECURRENT_SCALE)
         self.recurrent_right.mul_(RECURRENT_SCALE)
 

@@ -1,4 +1,4 @@
-"""Initial values of parameters (Cho et al. 2014, section 4.4.1: N(0, 0.01), recurrent matrices
+"""Initial values of parameters (van Merriënboer 2018, section 4.4.1: N(0, 0.01²), recurrent matrices
 orthogonal)."""
 
 import math

@@ -1,5 +1,5 @@
-"""Encoder, decoder and language model of Vaswani et al. 2017: word vectors, and layers of attention and
-feed-forward networks above them.
+"""The parts of a Transformer (Vaswani et al. 2017), which translators and language models are built of: word
+and position vectors, attention, feed-forward networks, and stacks of layers.
 
 N words of a batch, in packed order; R hypotheses; D width of every layer; F feed-forward units.
 """
@@ -244,12 +244,12 @@ class TransformerSizes:
     norm: str = choice(
         "post",
         "pre",
-        help="layer normalization: of the sum x + f(x) (the paper), or of the input, x + f(norm(x)), which "
-        "trains more stably",
+        help="layer normalization: of the sum x + f(x) (Vaswani et al. 2017), or of the input, x + "
+        "f(norm(x)), which trains more stably",
     )
     positions: str = name_in(
         POSITIONS,
-        help="position vectors: sines and cosines (the paper), a learned vector each, none",
+        help="position vectors: sines and cosines (Vaswani et al. 2017), a learned vector each, none",
     )
     longest: int = number(
         512,
@@ -257,10 +257,15 @@ class TransformerSizes:
         most=MOST_UNITS,
         help="positions: learned; positions that have a vector of their own, later ones share the last",
     )
-    dropout: float = number(0.1, least=0, below=1, help="on embeddings and on the output of each sub-layer")
-    attention_dropout: float = number(0.1, least=0, below=1, help="on attention weights")
+    dropout: float = number(
+        0.1,
+        least=0,
+        below=1,
+        help="share of values set to 0 in training, on embeddings and on the output of each sub-layer",
+    )
+    attention_dropout: float = number(0.1, least=0, below=1, help="the same on attention weights")
     feed_forward_dropout: float = number(
-        0.1, least=0, below=1, help="on the units of the feed-forward networks"
+        0.1, least=0, below=1, help="the same on the units of the feed-forward networks"
     )
     recompute: bool = setting(
         False,
@@ -277,7 +282,8 @@ class TransformerSizes:
             )
         if self.positions == "sinusoidal" and self.embedding % 2:
             raise ConfigError(
-                f"{prefix}positions: sinusoidal needs an even {prefix}embedding, found {self.embedding}"
+                f"{prefix}positions: sinusoidal needs an even {prefix}embedding, found {self.embedding}; "
+                "make it even, or set positions: learned"
             )
 
 

@@ -38,13 +38,24 @@ class LMConfig(OutputSettings):
     type: str = setting("", help="what kind of language model to train; empty: a translator")
     embedding: int = number(512, least=1, most=MOST_UNITS, help="size of a word vector")
     dropout: float = number(
-        0.0, least=0, below=1, help="on embeddings and outputs of layers, never on recurrent connections"
+        0.0,
+        least=0,
+        below=1,
+        help="share of values set to 0 in training, on embeddings and outputs of layers, never on recurrent "
+        "connections",
     )
-    init: str = choice("uniform", "paper", "glorot", help="distribution of initial weights; paper: normal")
+    init: str = choice(
+        "uniform",
+        "paper",
+        "glorot",
+        help="distribution of initial weights; paper: N(0, init_scale²), as in Cho et al. 2014a; uniform: "
+        "U(±init_scale); glorot: by the size of each matrix",
+    )
     init_scale: float = number(
         0.01,
         above=0,
-        help="width of uniform and normal; the paper's CSLM is U(±0.01), for recurrent models use 0.1",
+        help="scale of uniform and paper; Cho et al. 2014a initialize their CSLM by U(±0.01); for recurrent "
+        "models use 0.1",
     )
 
     def check(self) -> None:
@@ -209,7 +220,7 @@ def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> Te
     if scorer is None:
         raise ConfigError(
             f"--assume-normalized: {directory} is not a CSLM trained with lm.normalizer; its scores are not "
-            "log p without log Z"
+            "log p without log Z; leave the option out"
         )
     return scorer
 

@@ -81,13 +81,16 @@ class RecurrentConfig(CellSettings, LMConfig):
     def check(self) -> None:
         super().check()
         if self.layer_norm and self.cell != "lstm":
-            raise ConfigError("lm.layer_norm: only cell: lstm has it")
+            raise ConfigError("lm.layer_norm: only cell: lstm has it; set that, or layer_norm: false")
         configured = CONFIGURED_CELLS.get(self.cell)
         if self.recompute and configured and configured.no_recompute:
             raise ConfigError(f"lm.recompute: cell {self.cell} {configured.no_recompute}; leave recompute 0")
         check_output(self, "lm", self.tied)
         if self.tied and self.embedding != self.hidden:
-            raise ConfigError(f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}")
+            raise ConfigError(
+                f"lm.tied: needs embedding = hidden, found {self.embedding} and {self.hidden}; make them "
+                "equal, or set tied: false"
+            )
 
     @property
     def inputs(self) -> int:
@@ -269,7 +272,7 @@ class CharacterConfig(RecurrentConfig):
     embedding: int = number(
         0, least=0, most=MOST_UNITS, help="size of a word vector; 0: one unit for each filter, no projection"
     )
-    init_scale: float = number(0.05, above=0, help="width of uniform and normal; Jernite 2018 has U(±0.05)")
+    init_scale: float = number(0.05, above=0, help="scale of uniform and paper; Jernite 2018 has U(±0.05)")
     hidden: int = number(300, least=1, most=MOST_UNITS, help="units of a layer")
     depth: int = number(2, least=1, most=1000, help="layers, stacked")
     character: int = number(15, least=1, most=MOST_UNITS, help="size of a character's vector")
@@ -290,7 +293,7 @@ class CharacterConfig(RecurrentConfig):
         if not self.widths:
             raise ConfigError("lm.widths: expected one width or more, e.g. [1, 2, 3, 4, 5, 6]")
         if self.tied:
-            raise ConfigError("lm.tied: words have no embedding that a softmax could share")
+            raise ConfigError("lm.tied: words have no embedding that a softmax could share; set tied: false")
 
     @property
     def sizes(self) -> SpellingSizes:

@@ -63,9 +63,17 @@ class JointConfig(OutputSettings, ModelConfig):
     normalizer: float = number(
         0.1, least=0, help="weight of (log Z)²: scores become log p themselves; 0: they do not"
     )
-    dropout: float = number(0.0, least=0, below=1, help="on embeddings and hidden layers")
-    init: str = choice("uniform", "paper", "glorot", help="distribution of initial weights; paper: normal")
-    init_scale: float = number(0.05, above=0, help="width of uniform and normal")
+    dropout: float = number(
+        0.0, least=0, below=1, help="share of values set to 0 in training, on embeddings and hidden layers"
+    )
+    init: str = choice(
+        "uniform",
+        "paper",
+        "glorot",
+        help="distribution of initial weights; paper: N(0, init_scale²), as in Cho et al. 2014a; uniform: "
+        "U(±init_scale); glorot: by the size of each matrix",
+    )
+    init_scale: float = number(0.05, above=0, help="scale of uniform and paper")
 
     def check(self) -> None:
         super().check()

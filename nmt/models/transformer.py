@@ -79,11 +79,12 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
         if self.attention_layer > self.decoder_layers:
             raise ConfigError(
                 f"model.attention_layer: {self.attention_layer} is above model.decoder_layers, "
-                f"{self.decoder_layers}"
+                f"{self.decoder_layers}; name a layer from 1, or 0"
             )
         if self.attention_heads > self.heads:
             raise ConfigError(
-                f"model.attention_heads: {self.attention_heads} is above model.heads, {self.heads}"
+                f"model.attention_heads: {self.attention_heads} is above model.heads, {self.heads}; name "
+                "fewer, or 0"
             )
 
     @property

@@ -32,7 +32,7 @@ def check_attention(run: Run) -> SavedRun:
     source, or is not computed by torch."""
     member = run.members[0]
     if not isinstance(member, SavedPair) or not run.attends:
-        raise ConfigError(f"{member.directory}: has no attention to align by")
+        raise ConfigError(f"{member.directory}: has no attention to align by; give a run with attention")
     return member
 
 

@@ -429,13 +429,14 @@ def line_scorer(
     if is_mixture(path):
         if normalized or backoff:
             option = "--backoff" if backoff else "--assume-normalized"
-            raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
+            raise ConfigError(f"{option}: {path} is a mixture; this is for a single network; leave it out")
         return mixture_scorer(path, device, tokenized)
     if backoff:
-        raise ConfigError(f"--backoff: {path} is an n-gram model, which backs off by itself")
+        raise ConfigError(f"--backoff: {path} is an n-gram model, which backs off by itself; leave it out")
     if normalized:
         raise ConfigError(
-            f"--assume-normalized: {path} is an n-gram model, whose probabilities sum to one anyway"
+            f"--assume-normalized: {path} is an n-gram model, whose probabilities sum to one anyway; leave "
+            "it out"
         )
     return CountLineScorer(str(path))
 

@@ -120,7 +120,7 @@ def sample_lines(
     if lines is not None:
         return map((boundaries or "").join, lines)
     if boundaries is not None:
-        raise ConfigError(f"--boundaries: tokens of {run.config.type} models are single units")
+        raise ConfigError(f"--boundaries: tokens of {run.config.type} models are single units; leave it out")
     if not isinstance(model, StepModel):
         raise ConfigError(f"{run.directory}: cannot draw lines from {run.config.type} models")
     config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)

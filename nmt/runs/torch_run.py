@@ -49,7 +49,9 @@ def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int
     models: list[StepModel[Any]] = []
     for member in members:
         if not isinstance(member.model, Layered):
-            raise ConfigError(f"{member.directory}: models of this type cannot use a short-list")
+            raise ConfigError(
+                f"{member.directory}: models of this type cannot use a short-list; leave it out"
+            )
         models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
     return models
 

@@ -121,7 +121,8 @@ BEAM_SIZE = 5  # of validations, translations and reports, so that their scores 
 
 @dataclass
 class BeamConfig:
-    """Settings of beam search. The papers use a beam of 10. Lengths are in units, see the top of the file."""
+    """Settings of beam search. Cho et al. 2014a and 2014b use a beam of 10. Lengths are in units, see the top
+    of the file."""
 
     beam_size: int = number(BEAM_SIZE, least=1, most=MOST_BEAM, help="hypotheses kept at each word")
     normalize: str = choice(
@@ -133,7 +134,10 @@ class BeamConfig:
     min_length: int = number(0, least=0, most=1_000_000, help="at least N words")
     allow_unknown: bool = setting(False, help="let UNK be produced, e.g. to be replaced by a source word")
     no_repeat_ngram: int = number(
-        0, least=0, most=1_000_000, help="no N units (subwords) twice in a translation; 0: no such limit"
+        0,
+        least=0,
+        most=1_000_000,
+        help="no sequence of N units (subwords) twice in a translation; 0: no such limit",
     )
     allocation: str = name_in(
         ALLOCATIONS,
@@ -147,12 +151,12 @@ class BeamConfig:
         if self.min_length_factor > self.max_length_factor:
             raise ConfigError(
                 f"length factors: the minimum {self.min_length_factor:g} is above the maximum "
-                f"{self.max_length_factor:g}"
+                f"{self.max_length_factor:g}; lower the one, or raise the other"
             )
         if self.max_length and self.min_length > self.max_length:
             raise ConfigError(
-                f"lengths: the minimum {self.min_length} is above the maximum {self.max_length}; a maximum "
-                "of 0 is none"
+                f"lengths: the minimum {self.min_length} is above the maximum {self.max_length}; lower "
+                "the one, or raise the other (0: no maximum)"
             )
 
     def fitted(self, vocab_size: int) -> Self:

@@ -115,14 +115,16 @@ class EngineAccess:
         """
         config = self.config
         if len(lines) > config.max_lines * sides:
-            raise BadRequest(f"{len(lines) // sides} lines, expected at most {config.max_lines}")
+            raise BadRequest(
+                f"{len(lines) // sides} lines, expected at most {config.max_lines}; send them in parts"
+            )
         for number, line in enumerate(lines, 1):
             if len(line) > config.max_line:
                 raise BadRequest(
                     f"line {number}: {len(line)} characters, expected at most {config.max_line}; split it"
                 )
             if "\n" in line:
-                raise BadRequest(f"line {number}: is more than one line")
+                raise BadRequest(f"line {number}: is more than one line; split it at the line breaks")
 
     async def answer(self, request: Request, work: Coroutine[object, object, Answer]) -> Answer:
         """Await `work`. HTTPException: 504 after the time limit, 429 for a full queue, 503 while the server

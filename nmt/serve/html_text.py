@@ -439,7 +439,7 @@ def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
             opened[token.name] += step
             depth += step
             if depth > MAX_DEPTH:
-                raise BadRequest(f"HTML: more than {MAX_DEPTH} unclosed or nested elements")
+                raise BadRequest(f"HTML: more than {MAX_DEPTH} unclosed or nested elements; close them")
         yield token
 
 

@@ -155,7 +155,7 @@ class JsonApi:
         served = find_engine(self.engines, values)
         sources, targets = values.texts("source"), values.texts("target")
         if len(sources) != len(targets):
-            raise BadRequest(f"{len(sources)} sources, but {len(targets)} targets")
+            raise BadRequest(f"{len(sources)} sources, but {len(targets)} targets; send a target for each")
         if SCORE not in served.info.capabilities:
             raise BadRequest(f"engine {served.name} gives no scores; see capabilities in /api/engines")
         words = values.flag("word_scores")
@@ -183,7 +183,9 @@ class JsonApi:
         avoid = values.texts("avoid") if "avoid" in values else []
         size = sum(map(len, (*avoid, *(text for pair in terms for text in pair))))
         if size > self.config.max_terms:
-            raise BadRequest(f"terms, avoid: {size} characters, expected at most {self.config.max_terms}")
+            raise BadRequest(
+                f"terms, avoid: {size} characters, expected at most {self.config.max_terms}; send fewer"
+            )
         letters = "".join(avoid)
         if len(letters) * len({*letters}) > MAX_CELLS:
             raise BadRequest("avoid: too many different characters; give fewer phrases")

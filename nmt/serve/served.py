@@ -205,7 +205,10 @@ class ServedEngine:
         """
         engine = self.engine
         if SCORE not in engine.info.capabilities:
-            raise ConfigError(f"{self.name}: an engine of the kind {engine.info.kind} gives no scores")
+            raise ConfigError(
+                f"{self.name}: an engine of the kind {engine.info.kind} gives no scores; ask a run of "
+                "nmt-train"
+            )
         lines = [
             WaitingLine[Scores](sender, compute=partial(engine.score, part, tokenized))
             for part in group_pairs(pairs)

@@ -99,7 +99,9 @@ def from_rows(
     for location, source_term, target_term in rows:
         term, variants = Term(target(target_term), target_term, location), source(source_term)
         if not term.words or not any(variants):
-            raise DataError(f"{location}: {shown(source_term)}: one side has no words")
+            raise DataError(
+                f"{location}: {shown(source_term)}: one side has no words; remove the line, or complete it"
+            )
         for variant in variants:
             earlier = terms.setdefault(variant, term)
             if earlier.raw != term.raw:

@@ -50,7 +50,10 @@ class SideConfig:
     )
     characters: bool = setting(False, help="language models: the units are characters, with _ between words")
     vocabulary: int = number(
-        30000, least=1, help="most frequent words kept, all others are UNK; the papers use 15000 and 30000"
+        30000,
+        least=1,
+        help="most frequent words kept, all others are UNK; Cho et al. 2014a have 15000, Cho et al. 2014b "
+        "30000",
     )
     min_count: int = number(1, least=0, help="rarer words also become UNK")
     vocab_file: str = setting("", help="a file of nmt-vocab to use instead of counting the training text")

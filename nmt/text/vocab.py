@@ -111,7 +111,7 @@ def read_counts(
             raise DataError(f"{path}:{number}: expected {form}, found {shown(line)}")
         word, count = entry
         if word in counts:
-            raise DataError(f"{path}:{number}: {shown(word)} occurs twice")
+            raise DataError(f"{path}:{number}: {shown(word)} occurs twice; remove one of the lines")
         counts[word] = count
     return counts
 

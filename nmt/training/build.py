@@ -109,7 +109,9 @@ def set_up_language_model(job: TrainingJob) -> None:
     config, training, sizes = job.config, job.training, cast(LMConfig, job.config.lm)
     kind = language_model_class(sizes.type)
     if kind.cpu_only and job.device != "cpu":
-        raise ConfigError(f"device: {job.device!r}: {sizes.type} models train on the CPU only")
+        raise ConfigError(
+            f"device: {job.device!r}: {sizes.type} models train on the CPU only; set device: cpu"
+        )
     words = prepare.training_text(config.data, job.directory, job.show_bar)
     pipeline, vocab = lm_text(config, kind, words)
     remember_back_end(job.directory)

@@ -26,7 +26,12 @@ TOKENIZED = "tokenized"  # training.bleu_tokenizer: BLEU of the words that the m
 class TrainingConfig:
     """The section `training` of a configuration."""
 
-    optimizer: str = choice("adadelta", "adam", "sgd", help="adadelta is that of the papers")
+    optimizer: str = choice(
+        "adadelta",
+        "adam",
+        "sgd",
+        help="adadelta (Zeiler 2012) trained the models of Cho et al. 2014a and 2014b",
+    )
     learning_rate: float = number(1.0, least=0, most=1000, help="1 for adadelta; about 0.001 for adam")
     warmup: int = number(0, least=0, help="updates over which the rate grows linearly to learning_rate")
     schedule: str = name_in(
@@ -34,8 +39,8 @@ class TrainingConfig:
         help="after the warm-up; inverse_sqrt: learning_rate √(warmup / updates); linear: down to 0 at "
         "the end, by max_steps, max_epochs or max_minutes, whichever comes first. See also decay",
     )
-    rho: float = number(0.95, least=0, below=1, help="adadelta only")
-    eps: float = number(1e-6, above=0, help="adadelta only")
+    rho: float = number(0.95, least=0, below=1, help="adadelta only: share of its mean squares that is kept")
+    eps: float = number(1e-6, above=0, help="adadelta only: what is added to its mean squares")
     beta1: float = number(0.9, least=0, below=1, help="adam only: share of the mean gradient that is kept")
     beta2: float = number(
         0.999, least=0, below=1, help="adam only: the same of its square; transformers want 0.98"
@@ -48,7 +53,7 @@ class TrainingConfig:
         "word",
         "sum",
         help="gradient of the mean cost over sentences (van Merriënboer 2018, eq. 4.4), of the mean "
-        "over words, or of the sum (authors' code)",
+        "over words, or of the sum (the code of Cho et al. 2014a)",
     )
     label_smoothing: float = number(
         0.0,
@@ -91,18 +96,24 @@ class TrainingConfig:
     )
     pool: int = number(20, least=1, help="batches sorted by length together")
     max_steps: int = number(
-        0, least=0, help="updates; 0: no limit. One of the limits or `patience` has to end the training"
+        0, least=0, help="most updates; 0: no limit. One of the limits or `patience` has to end the training"
     )
-    max_epochs: int = number(0, least=0, help="0: no limit")
+    max_epochs: int = number(0, least=0, help="most passes over the training data; 0: no limit")
     max_minutes: float = number(
-        0.0, least=0, help="wall time over all starts of the run, the last validation included; 0: no limit"
+        0.0,
+        least=0,
+        help="most minutes of wall time over all starts of the run, the last validation included; 0: no "
+        "limit",
     )
-    log_every: int = number(100, least=1, help="updates")
+    log_every: int = number(100, least=1, help="updates between two lines of the log")
     validate_every: int = number(
-        1000, least=0, help="updates; 0: at the end of each epoch. Validation also saves"
+        1000, least=0, help="updates between two validations, which also save; 0: at the end of each epoch"
     )
     save_every: int = number(
-        0, least=0, help="updates; 0: only when validating. Saving more often loses less when a machine dies"
+        0,
+        least=0,
+        help="updates between two saves; 0: only when validating. Saving more often loses less when a "
+        "machine dies",
     )
     dev_beam: int = number(
         BEAM_SIZE,
@@ -133,7 +144,7 @@ class TrainingConfig:
         help="factor of the rate after `decay_patience` validations without a better score; 0.5 halves it "
         "on a plateau",
     )
-    decay_patience: int = number(1, least=1, help="validations")
+    decay_patience: int = number(1, least=1, help="validations without a better score before `decay`")
     decay_below: float = number(
         0.0,
         least=0,
@@ -263,7 +274,7 @@ def check_vectors(config: RunConfig) -> None:
         has_vectors[side] = bool(getattr(config.data, key))
         if has_vectors[side] and side not in (settings.vector_sides if settings else ()):
             kind = settings.type if settings else ""
-            raise ConfigError(f"data.{key}: {kind} has no table of {side} word vectors here")
+            raise ConfigError(f"data.{key}: {kind} has no table of {side} word vectors here; leave it out")
     if all(has_vectors.values()) and getattr(settings, "tied", "") == "all":
         raise ConfigError(
             "data.source_vectors: model.tied: all has one table for both sides; give data.target_vectors "
@@ -272,7 +283,9 @@ def check_vectors(config: RunConfig) -> None:
     frozen = config.training.freeze_vectors
     for side in ("source", "target"):
         if frozen in (side, "both") and not has_vectors[side]:
-            raise ConfigError(f"training.freeze_vectors: {frozen} needs data.{side}_vectors")
+            raise ConfigError(
+                f"training.freeze_vectors: {frozen} needs data.{side}_vectors; give them, or freeze less"
+            )
 
 
 # ---- side languages ----------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 Pipelines = tuple[TextPipeline, TextPipeline]
 Vocabs = tuple[Vocab, Vocab]
 
-UNKNOWN = 0.1  # share of unknown words above which a warning is logged; the papers have 0.07
+UNKNOWN = 0.1  # share of unknown words above which a warning is logged; Cho et al. 2014a have 0.07
 
 
 @dataclass(frozen=True)

@@ -275,7 +275,9 @@ def load_state(directory: Path) -> TrainingState | None:
     run_directory.verify(directory, INDEX)
     state = checkpoint.load_tensors(directory / STATE)
     if not isinstance(state, dict) or not {"progress", "optimizer", "random", "sizes", "extra"} <= set(state):
-        raise CheckpointError(f"{directory / STATE}: not a training state of this toolkit")
+        raise CheckpointError(
+            f"{directory / STATE}: not a training state of this toolkit; copy the run again"
+        )
     return cast(TrainingState, state)
 
 

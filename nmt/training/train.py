@@ -124,7 +124,7 @@ def run_training(
     device = devices.resolve_device(config.device, cpu_only)
     check_precision(config.precision, device)
     if config.init_from and not config.settings.translates:
-        raise ConfigError("init_from: for translators only")
+        raise ConfigError("init_from: for translators only; leave it out")
     if config.data.cache and os.path.realpath(config.data.cache) == os.path.realpath(directory):
         raise ConfigError(
             f"data.cache: {config.data.cache} is the run directory; name a folder of its own, or leave it "

@@ -1,4 +1,4 @@
-"""smt-compile: write tables of Moses as mapped arrays, which open at once and share their memory."""
+"""smt-compile: write tables and language models as mapped arrays, which open at once and share memory."""
 
 import argparse
 import sys

@@ -175,7 +175,9 @@ def open_tuning(
     settings.check(config)
     names = pool.column_names(decoder.system.sizes)
     if not names:
-        raise ConfigError(f"{paths.ini}: every feature has tuneable=false; nothing to tune")
+        raise ConfigError(
+            f"{paths.ini}: every feature has tuneable=false; remove that from the features to tune"
+        )
     search = decoder.settings
     sentences = len(texts) // (1 + len(args.reference))
     recorded = {

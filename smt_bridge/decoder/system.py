@@ -84,7 +84,9 @@ class PhraseBasedSystem:
                 replaced = dict(zip(columns, values, strict=True))
                 merged[name] = [replaced.get(column, value) for column, value in enumerate(merged[name])]
             else:
-                raise ConfigError(f"{name} has {len(merged[name])} scores, but {len(values)} weights")
+                raise ConfigError(
+                    f"{name} has {len(merged[name])} scores, but {len(values)} weights; give as many"
+                )
         if missing := [name for name in self.printed if name not in weights]:
             raise ConfigError(f"no weights for {missing[0]}, which has {len(merged[missing[0]])} scores")
         return merged
@@ -200,7 +202,7 @@ def load_table(
     if loaded.scores.shape[1] != line.scores:
         raise DataError(
             f"{ini.path}: {line.name} has num-features={line.scores}, but {path} has "
-            f"{loaded.scores.shape[1]} scores"
+            f"{loaded.scores.shape[1]} scores; write that number, and as many weights"
         )
     return loaded
 

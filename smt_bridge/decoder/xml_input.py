@@ -207,11 +207,11 @@ def apply_tag(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
         marked.zones.append((start, end - 1))
     elif tag.name == "ne":
         if end - start != 1:
-            raise ValueError("tag 'ne' has to enclose one word")
+            raise ValueError("tag 'ne' has to enclose one word; mark each word by itself")
     elif tag.name in MODEL_TAGS:
         raise ValueError(
             f"tag {shown(tag.name)} changes the model while Moses decodes, which the embedded engine does "
-            "not do"
+            "not do; remove it, or decode with Moses"
         )
     else:
         translations = tag_translations(tag)
@@ -222,7 +222,7 @@ def apply_tag(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
         if translations and end - start > markup.longest:
             raise ValueError(
                 f"tag {shown(tag.name)} has a translation of {end - start} words, but options have at most "
-                f"{markup.longest} (max-phrase-length)"
+                f"{markup.longest} (max-phrase-length); split the span, or raise that limit"
             )
         if markup.policy != "ignore":
             marked.forced += [
@@ -259,7 +259,8 @@ def tag_translations(tag: Tag) -> list[tuple[str, float]]:
     probs = parts(attribute(tag, "prob"))
     if probs and len(probs) != len(texts):
         raise ValueError(
-            f"tag {shown(tag.name)} has {len(texts)} translations, but {len(probs)} probabilities"
+            f"tag {shown(tag.name)} has {len(texts)} translations, but {len(probs)} probabilities; give one "
+            "for each, or none"
         )
     return [
         (text, parse_log_prob(prob)) for text, prob in zip(texts, probs or ["1"] * len(texts), strict=True)
@@ -279,7 +280,7 @@ def parse_log_prob(text: str) -> float:
     except ValueError as error:
         raise ValueError(f"prob: {error}") from error
     if prob < 0:
-        raise ValueError(f"prob: {shown(text)} is negative")
+        raise ValueError(f"prob: {shown(text)} is negative, expected 0 or more")
     if prob > LARGEST:
         raise ValueError(f"prob: {shown(text)} is too large for single precision")
     value = float(struct.unpack("f", struct.pack("f", prob))[0])  # Moses computes in single precision
@@ -309,7 +310,7 @@ def attribute(tag: Tag, name: str) -> str:
     while end > 0 and tag.content[end - 1] == "\\" and tag.content.find('"', end + 1) >= 0:
         end = tag.content.find('"', end + 1)
     if end < 0:
-        raise ValueError(f"{name} of tag {shown(tag.name)} has no closing quote")
+        raise ValueError(f"{name} of tag {shown(tag.name)} has no closing quote; add it")
     return tag.content[start:end]
 
 

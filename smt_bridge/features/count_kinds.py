@@ -87,5 +87,5 @@ def vocab_path(path: str, side: str) -> Path:
         run_directory.verify(vocab_file)
         vocab_file = vocab_file / f"{side}.vocab"
     if not vocab_file.exists():
-        raise CheckpointError(f"{path}: no run directory and no vocabulary file")
+        raise CheckpointError(f"{path}: no run directory and no vocabulary file; name either")
     return vocab_file

@@ -117,5 +117,7 @@ def load_worker(
     features = FeatureSet(specs, settings)
     for spec, identity, expected in zip(specs, features.identities(), identities, strict=True):
         if identity != expected:
-            raise DataError(f"{spec.path}: is another model here than where the job was started")
+            raise DataError(
+                f"{spec.path}: differs from the model where the job was started; copy it to every worker"
+            )
     return features.compute

@@ -78,7 +78,9 @@ class Joint(PairFeature):
         check_reads_words(run.directory, source=run.source.raw, target=run.target.raw)
         self.run, self.settings, self.inverse_aligned = run, settings, inverse
         if settings.assume_normalized and not run.model.self_normalized:
-            raise ConfigError(f"--assume-normalized: {run.directory} was not trained with model.normalizer")
+            raise ConfigError(
+                f"--assume-normalized: {run.directory} was not trained with model.normalizer; leave it out"
+            )
         self.scores = run.model.window_scores(settings.assume_normalized, keep_tables=True)
 
     @classmethod
@@ -159,7 +161,7 @@ class MixtureLM(PairFeature):
         that read raw text; also the errors of `mixture_scorer`."""
         if settings.assume_normalized or settings.backoff:
             option = "--backoff" if settings.backoff else "--assume-normalized"
-            raise ConfigError(f"{option}: {path} is a mixture; this is for a single network")
+            raise ConfigError(f"{option}: {path} is a mixture; this is for a single network; leave it out")
         self.path, self.settings = path, settings
         self.model = mixture_scorer(path, settings.device, tokenized=True)
         check_reads_words(path, target=self.model.raw)

@@ -134,7 +134,9 @@ def check_config(config: HybridConfig) -> None:
         settings.check(side_config, f"{name}.")
         pipeline.check_language(side_config, f"{name}.language")
         if side_config.escaped:
-            raise ConfigError(f"{name}.escaped: a hybrid system reads raw text, which has no escapes")
+            raise ConfigError(
+                f"{name}.escaped: a hybrid system reads raw text, which has no escapes; leave it out"
+            )
     unknown = config.search.keys() & NOT_SEARCH
     try:
         search_config = settings.changed(DecoderConfig(), config.search)

@@ -42,13 +42,15 @@ def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
             )
         feature = words[0][:-1]
         if feature in weights:
-            raise DataError(f"{location}: {feature} already has weights above")
+            raise DataError(f"{location}: {feature} already has weights above; remove one of the lines")
         try:
             weights[feature] = numbers.reals(words[1:])
         except ValueError as error:
             raise DataError(f"{location}: a weight of {feature[:40]}: {error}") from error
         if not weights[feature]:
-            raise DataError(f"{location}: {feature[:40]} has no weight")
+            raise DataError(
+                f"{location}: {feature[:40]} has no weight; write a number for each of its scores"
+            )
     return weights
 
 
@@ -251,9 +253,11 @@ def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> Featu
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise DataError(f"{location}: {word!r} does not have the form key=value; Moses stops at it")
+            raise DataError(
+                f"{location}: {word!r} does not have the form key=value; Moses stops at it; correct it"
+            )
         if key in options:
-            raise DataError(f"{location}: {key} is given twice; Moses stops at it")
+            raise DataError(f"{location}: {key} is given twice; Moses stops at it; remove one")
         options[key] = value
     try:
         numbers.count(options.get("num-features", "1"))
@@ -278,7 +282,10 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
     feature = ini.feature(name)
     values = feature_weights(ini, feature)
     if not 1 <= column <= feature.scores:
-        raise ConfigError(f"{ini.path}: {name} has {feature.scores} scores, there is no column {column}")
+        raise ConfigError(
+            f"{ini.path}: {name} has {feature.scores} scores, there is no column {column}; name one from 1 "
+            f"to {feature.scores}"
+        )
     if feature.scores == 1:
         raise ConfigError(
             f"{ini.path}: {name} has only this score; remove the whole feature, without --column"
@@ -344,7 +351,8 @@ def set_weights(ini: Ini, weights: Weights) -> Ini:
         feature = ini.feature(name)
         if len(values) != feature.scores:
             raise ConfigError(
-                f"{ini.path}: {name} has {feature.scores} scores, but {len(values)} weights are given"
+                f"{ini.path}: {name} has {feature.scores} scores, but {len(values)} weights are given; give "
+                "as many"
             )
         if name in ini.weight_rows:
             set_line(lines, ini, name, values)

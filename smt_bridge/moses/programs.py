@@ -52,7 +52,9 @@ def find_installation(folder: str | None) -> Installation:
         )
     installation = Installation(Path(root).absolute())
     if not os.access(installation.program("bin/moses"), os.X_OK):
-        raise ConfigError(f"{installation.bin / 'moses'}: cannot be executed")
+        raise ConfigError(
+            f"{installation.bin / 'moses'}: cannot be executed; build it, or make it so (chmod +x)"
+        )
     return installation
 
 
@@ -69,7 +71,7 @@ def run_program(
                 list(map(str, command)), stdin=stdin or subprocess.DEVNULL, stdout=sink, check=False
             )
     except FileNotFoundError as error:
-        raise ConfigError(f"{line}: {error.filename} is not installed") from error
+        raise ConfigError(f"{line}: {error.filename} is not installed; install it, or set PATH") from error
     except OSError as error:
         raise UserError(f"{line}: {error.strerror or error}") from error
     if done.returncode:
@@ -168,7 +170,7 @@ METHODS = {"mert": (), "kbmira": ("--batch-mira",), "pro": ("--pairwise-ranked",
 class TuneOptions:
     """Options for Moses' own tuning loop."""
 
-    method: str = name_in(METHODS, help="the optimizer")
+    method: str = name_in(METHODS, help="Moses' optimizer of the weights")
     n_best: int = number(100, least=1, help="translations of each sentence in a list")
     iterations: int = number(25, least=1, help="maximum number of iterations")
     threads: int = 1

@@ -234,13 +234,16 @@ def unknown_word_score(hypothesis: Hypothesis, weights: Weights) -> float:
             {name: values for name, values in hypothesis.features.items() if name in weights}, weights
         )
     except ValueError as error:
-        raise ConfigError("the decoder's weights and the list's features differ in number") from error
+        raise ConfigError(
+            "--decoder-weights: the weights of a feature and its values in the list differ in number; give "
+            "the weights that the decoder used"
+        ) from error
     count = round(rest / UNKNOWN_WORD)
     if abs(rest - count * UNKNOWN_WORD) > TOTAL_TOLERANCE or count < 0:
         raise ConfigError(
             f"sentence {hypothesis.sentence}: weights x features give {hypothesis.total - rest:.6g}, but the "
             f"list says {hypothesis.total:.6g}; "
-            "these are not the weights that its decoder used"
+            "these are not the weights that its decoder used; give those to --decoder-weights"
         )
     return count * UNKNOWN_WORD
 
@@ -255,7 +258,12 @@ def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
                 f"{'0 ' * len(values)}'"
             )
         if len(weights[name]) != len(values):
-            raise ConfigError(f"feature {name} has {len(values)} values, but {len(weights[name])} weights")
+            raise ConfigError(
+                f"feature {name} has {len(values)} values, but {len(weights[name])} weights; give as many"
+            )
     for name in sorted(tuned_names(weights)):
         if name not in features:
-            raise ConfigError(f"a weight for {name}, which no list has and no --feature computes")
+            raise ConfigError(
+                f"a weight for {name}, which no list has and no --feature computes; remove it, or add that "
+                "feature"
+            )

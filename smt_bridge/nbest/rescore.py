@@ -130,7 +130,10 @@ def inverse_affiliation(hypothesis: Hypothesis, source: int, location: str) -> l
     links, phrases = aligned_phrases(hypothesis, source, location)
     read = sorted(word for (first, last), _ in phrases for word in range(first, last + 1))
     if read != list(range(source)):
-        raise DataError(f"{location}: the segmentation does not cover each of {source} source words once")
+        raise DataError(
+            f"{location}: the segmentation does not cover each of {source} source words once; is --source "
+            "the text of this list?"
+        )
     return affiliations_by_phrase(((b, a) for a, b in links), ((t, s) for s, t in phrases), source)
 
 
@@ -156,7 +159,9 @@ def aligned_phrases(hypothesis: Hypothesis, source: int, location: str) -> tuple
         phrases.append(((first, last), (start, end)))
         covered = end + 1
     if covered != target:
-        raise DataError(f"{location}: the segmentation covers {covered} of {target} words")
+        raise DataError(
+            f"{location}: the segmentation covers {covered} of {target} words; was the list changed?"
+        )
     return links, phrases
 
 

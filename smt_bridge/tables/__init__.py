@@ -1,1 +1,1 @@
-"""Filter, score, extend and report on phrase tables."""
+"""Filter, prune, score, extend and report on phrase tables."""

@@ -36,7 +36,9 @@ class Pruner:
         self.counts: Cooccurrences | None = None
         if config.prune_significance:
             if texts is None:
-                raise ConfigError("prune_significance needs the text that the table was made from")
+                raise ConfigError(
+                    "prune_significance needs the text that the table was made from; give both sides of it"
+                )
             self.counts = Cooccurrences(*texts)
             self.threshold = significance_threshold(config.prune_significance, self.counts.pairs)
 

@@ -66,7 +66,7 @@ def read_columns(table: str) -> dict[str, int]:
     except FileNotFoundError as error:
         raise DataError(
             f"{path}: not there; smt-score-table writes it beside its output, and without it there is no "
-            "telling which run made a column"
+            "telling which run made a column; leave --reuse out"
         ) from error
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: damaged; score the table again, without --reuse") from error
@@ -85,7 +85,7 @@ class OldTable:
         if not any(self.columns):
             raise DataError(
                 f"{path}: none of its columns was made by these runs with these settings, so there is "
-                "nothing to reuse"
+                "nothing to reuse; leave --reuse out"
             )
         self.pairs = phrase_table.read_strict(path)
         self.next_pair = next(self.pairs, None)

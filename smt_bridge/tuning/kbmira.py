@@ -22,7 +22,9 @@ class Kbmira:
     pool."""
 
     passes: int = number(60, least=1, help="passes of kbmira over the sentences")
-    max_step: float = number(0.01, above=0, help="largest step of kbmira's updates, C in the paper")
+    max_step: float = number(
+        0.01, above=0, help="largest step of kbmira's updates, C of Cherry and Foster 2012"
+    )
     decay: float = number(0.999, least=0, most=1, help="decay of the background statistics of kbmira")
 
     def tune(

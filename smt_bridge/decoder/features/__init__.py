@@ -30,7 +30,9 @@ def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
         )
     check_reads_words(path, target=run.text.raw)
     if normalized and model.without_log_z() is None:
-        raise ConfigError(f"{path}: normalized=true, but this model was not trained with lm.normalizer")
+        raise ConfigError(
+            f"{path}: normalized=true, but this model was not trained with lm.normalizer; remove the option"
+        )
     return TargetNetwork(order=scores.order, score=scores.score, text=run.text, vocab=run.words)
 
 
@@ -47,7 +49,9 @@ def load_translator(path: str, restricted: bool) -> "neural_translation.Translat
     run = checkpoint.load(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if restricted and not isinstance(run.model, Layered):
-        raise ConfigError(f"{path}: restricted=true, but models of this type cannot use a short-list")
+        raise ConfigError(
+            f"{path}: restricted=true, but models of this type cannot use a short-list; remove the option"
+        )
     return TranslationNetwork(
         source=lambda words: run.source_words.encode(units(words, run.source)),
         target=lambda words: run.target_words.encode(units(words, run.target)),
@@ -65,7 +69,10 @@ def load_joint(path: str, normalized: bool) -> "JointNetwork":
     run = alignment.load_aligned(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if normalized and not run.model.self_normalized:
-        raise ConfigError(f"{path}: normalized=true, but this model was not trained with model.normalizer")
+        raise ConfigError(
+            f"{path}: normalized=true, but this model was not trained with model.normalizer; remove the "
+            "option"
+        )
     if run.model.shape.backward:
         raise ConfigError(
             f"{path}: reads from right to left, and the search does not know the words that follow; use it "

@@ -415,7 +415,7 @@ def test_a_worker_with_another_model(
     monkeypatch.setattr(FeatureSet, "identities", lambda features: ["another"])
     message = refused_by_cluster(capsys, folder, "--cluster", one)
     assert "worker tcp://127.0.0.1:" in message
-    assert message.endswith(f"{folder}/lm.arpa: is another model here than where the job was started")
+    assert f"{folder}/lm.arpa: differs from the model where the job was started" in message
 
 
 @pytest.mark.ci

@@ -87,7 +87,7 @@ def test_nothing_to_tune(
         text = text.replace(f"{line}\n", f"{line} tuneable=false\n", 1)
     (model / "moses.ini").write_text(text)
     line = refusal(tune.main, capsys, ".", "-s", "s", "-r", "r", "-o", "out.ini", "--no-cache", "-q")
-    assert "every feature has tuneable=false; nothing to tune" in line
+    assert "every feature has tuneable=false" in line
 
 
 TINY = "[feature]\nUnknownWordPenalty\nWordPenalty\n[weight]\nWordPenalty0= -1\n"

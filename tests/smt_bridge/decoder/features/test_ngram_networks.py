@@ -76,7 +76,7 @@ def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(CheckpointError, match="nowhere"):
         load_network("CSLM0", str(tmp_path / "nowhere"), normalized=False)
     for kind, message in (
-        ("cslm", r"^run: normalized=true, but this model was not trained with lm\.normalizer$"),
+        ("cslm", r"^run: normalized=true, but .* not trained with lm\.normalizer; remove the option$"),
         ("lstm", r"^run: CSLM0 has to be a CSLM; use other language models to rescore"),
     ):
         monkeypatch.setattr("nmt.runs.checkpoint.load_lm", lambda *given, kind=kind: Saved(model_of(kind)))
@@ -99,9 +99,8 @@ def test_translators_that_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch)
     run = checkpoint.load(MODELS / "translator")
     run.model = Unigram(UnigramConfig(), 5, 9)  # it can only step
     monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
-    with pytest.raises(
-        ConfigError, match=r"^run: restricted=true, but models of this type cannot use a short-list$"
-    ):
+    message = r"^run: restricted=true, but models of this type cannot use a short-list; remove the option$"
+    with pytest.raises(ConfigError, match=message):
         load_translator("run", True)
 
 
