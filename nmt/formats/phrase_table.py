@@ -185,7 +185,7 @@ def check_rest(pair: PhrasePair, location: str) -> None:
             if name.rstrip(b"}") not in PROPERTIES:
                 raise DataError(
                     f"{location}: phrase property {quoted(name)} is unknown to Moses, which stops ('Phrase "
-                    "property is not registered')"
+                    "property is not registered'); remove it"
                 )
 
 
@@ -225,7 +225,7 @@ def read_strict(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair
         if len(values) != expected:
             raise DataError(
                 f"{location}: {len(values)} scores, but the lines above have {expected}; Moses refuses such "
-                "a table"
+                "a table; are these parts of two tables?"
             )
         if not floored and min(map(float, values)) < SMALLEST:
             log.warning(

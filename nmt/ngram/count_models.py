@@ -408,7 +408,10 @@ class ArpaReader:
         self.heading(1)
         for row, (prob, gram, back) in enumerate(self.rows(1, size, False)):
             if words.setdefault(gram[0], row) != row:
-                raise DataError(f"{self.path}:{self.number}: the unigram {shown(gram[0])} is repeated")
+                raise DataError(
+                    f"{self.path}:{self.number}: the unigram {shown(gram[0])} is repeated; remove one of its "
+                    "lines"
+                )
             log10.append(prob)
             backoff.append(back)
         return NgramOrder(keys=np.arange(size), log10=np.array(log10), backoff=np.array(backoff))
@@ -437,7 +440,7 @@ class ArpaReader:
         order = np.argsort(keys.values)
         ordered = storage.take(keys.values, order)
         if (ordered[1:] == ordered[:-1]).any():
-            raise DataError(f"{self.path}:{start}: a {n}-gram is repeated")
+            raise DataError(f"{self.path}:{start}: a {n}-gram is repeated; remove one of its lines")
         return NgramOrder(ordered, storage.take(log10.values, order), storage.take(backoff.values, order))
 
     def ngram_keys(self, model: NgramModel, n: int, grams: Ints, first: int) -> Ints:

@@ -150,7 +150,7 @@ class Cache:
                 size = sum(path.stat().st_size for path in part.iterdir())
                 if size > self.limit:
                     raise UserError(
-                        f"{size / 1e9:.1f} GB are more than the cache may hold ({LIMIT_VARIABLE})"
+                        f"{size / 1e9:.1f} GB are more than the cache may hold; raise {LIMIT_VARIABLE}"
                     )
                 entry = self.folder / f"{key}.{manifest.digest(part / manifest.FILE)}"
                 shutil.rmtree(entry, ignore_errors=True)  # damaged, and this process could not remove it
