@@ -1,4 +1,4 @@
-"""What an input line demands of its translation: phrases to avoid, and Moses' markup, with translations for
+"""Demands of an input line on its translation: phrases to avoid, and Moses' markup, with translations for
 spans and constraints on reordering.
 
 <np translation="big house||mansion" prob="0.8||0.2">grosses haus</np>    prob defaults to 1
