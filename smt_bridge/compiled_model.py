@@ -41,7 +41,7 @@ class TextModel:
     classes: list[str]  # paths of word classes, likewise
 
     def paths(self) -> list[str]:
-        """Of all these files."""
+        """The paths of all these files."""
         tables = [self.table, *([self.reordering] if self.reordering else [])]
         return [self.ini.path, *tables, *self.lms, *self.classes]
 
@@ -92,13 +92,13 @@ def write_ini(path: Path, ini: Ini, names: Mapping[str, str], beside: bool = Fal
     """Write an ini to the file `path` in the folder of a compiled model, naming what is compiled there.
     `names`: see `compile_model`; other paths become absolute. `beside`: look up relative paths only in the
     folder of `ini`. UserError if the file cannot be written; ConfigError for a path with a blank."""
-    compiled, kept = ini, []
+    compiled, changed = ini, []
     for line, key in named_files(ini):
         file = os.path.realpath(system.feature_path(ini, line, beside, key))
         if file in names:
             compiled = moses_ini.set_path(compiled, line.name, names[file], key)
-            kept.append((line.name, key))
-    moses_ini.write(path, moses_ini.with_absolute_paths(compiled, ini.roots(beside), kept))
+            changed.append((line.name, key))
+    moses_ini.write(path, moses_ini.with_absolute_paths(compiled, ini.roots(beside), changed))
 
 
 def named_files(ini: Ini) -> Iterator[tuple[FeatureLine, str]]:

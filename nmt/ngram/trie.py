@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.lazy import LazyPart
 from nmt.ngram.texts import LN10, Floats, Ints
 
 # Columns of the layout, which has a row for each length: the number of the first node, how many there are,
@@ -28,6 +29,10 @@ WORD, LOG_PROB, STATE, BACKOFF, LINK, CHILDREN = range(4, 16, 2)
 LOG_PROB_BOOK, BACKOFF_BOOK, COLUMNS = range(16, 19)
 MOST_BITS = 62  # of a field
 CHECKED = 1 << 20  # records that are checked together
+COMPILED_FROM = (
+    4_000_000  # n-grams of a length from which they are checked by compiled code: numba takes a second
+)
+COMPILED_CHECK = LazyPart("nmt.ngram.trie_queries:compiled_check")
 FIELDS = WORD, LOG_PROB, STATE, BACKOFF, LINK, CHILDREN
 SIZE = 1  # column of a field's size, after that of its first bit
 
@@ -135,23 +140,37 @@ class Trie(NamedTuple):
             or row[BASE] + rows * width > bits
         ):
             return False
+        if highest and (sizes[FIELDS.index(STATE)] or sizes[FIELDS.index(CHILDREN)]):
+            return False
         below = int(self.layout[n - 1, FIRST] + self.layout[n - 1, COUNT]) if n else 1
-        for start in range(0, rows, CHECKED):
-            part = np.arange(start, min(rows, start + CHECKED))
-            grams = part[part < row[COUNT]]
-            if highest and (sizes[FIELDS.index(STATE)] or sizes[FIELDS.index(CHILDREN)]):
-                return False
-            for name, limit in (
-                (WORD, V), (LINK, below), (LOG_PROB, len(self.books) - row[LOG_PROB_BOOK]),
-                (BACKOFF, len(self.books) - row[BACKOFF_BOOK]),
-            ):  # fmt: skip
-                if len(grams) and int(self.field(n, name, grams).max()) >= limit:
-                    return False
-            if not highest:
-                low, high = self.children(n, grams)
-                if (low > high).any() or int(high.max(initial=0)) > self.layout[n + 1, COUNT]:
-                    return False
+        limits = np.zeros(COLUMNS, np.int64)
+        limits[WORD], limits[LINK] = V, below
+        limits[LOG_PROB] = len(self.books) - row[LOG_PROB_BOOK]
+        limits[BACKOFF] = len(self.books) - row[BACKOFF_BOOK]
+        limits[CHILDREN] = -1 if highest else self.layout[n + 1, COUNT]
+        compiled = COMPILED_CHECK.load() if int(row[COUNT]) >= COMPILED_FROM else None
+        is_within = compiled if callable(compiled) else are_within
+        return all(
+            is_within(self.records, row, limits, start, min(int(row[COUNT]), start + CHECKED))
+            for start in range(0, int(row[COUNT]), CHECKED)
+        )
+
+
+def are_within(records: Words64, row: Ints, limits: Ints, start: int, stop: int) -> bool:
+    """Whether the fields of the n-grams `start` to `stop` of one length are below their limits, and their
+    children do not end before they begin, nor after the last n-gram of the next length. `row`: of the layout;
+    `limits` (COLUMNS,): of each field; of CHILDREN the number of longer n-grams, -1 for the highest order."""
+
+    def field(name: int, rows: Ints) -> Ints:
+        return read_numbers(records, row[BASE] + row[name] + rows * row[WIDTH], int(row[name + SIZE]))
+
+    rows = np.arange(start, stop)
+    if any(int(field(name, rows).max()) >= limits[name] for name in (WORD, LINK, LOG_PROB, BACKOFF)):
+        return False
+    if limits[CHILDREN] < 0:
         return True
+    first = field(CHILDREN, np.arange(start, stop + 1))
+    return not (first[1:] < first[:-1]).any() and int(first[1:].max()) <= limits[CHILDREN]
 
 
 def read_numbers(records: Words64, bits: Ints, size: int) -> Ints:

@@ -6,7 +6,7 @@ A state is the number of the longest context that can still matter, 0 for none.
 
 import numpy as np
 
-from nmt.compute.compiled import HAVE_NUMBA, njit_forced_inline
+from nmt.compute.compiled import HAVE_NUMBA, njit, njit_forced_inline
 from nmt.ngram.texts import LN10, Floats, Ints
 from nmt.ngram.trie import (
     BACKOFF,
@@ -97,4 +97,30 @@ def score(lm: Trie, text: Ints, first: Ints, scores: Floats) -> None:
         scores[i] = LN10 * (log10 + weight)
 
 
+@njit
+def are_within(records: Words64, row: Ints, limits: Ints, start: int, stop: int) -> bool:
+    """The same as `are_within` of nmt/ngram/trie.py."""
+    width, at = row[WIDTH], row[BASE] + start * row[WIDTH]
+    word, link, log_prob = row[WORD], row[LINK], row[LOG_PROB]
+    backoff, children = row[BACKOFF], row[CHILDREN]
+    first = read_bits(records, at + children, row[CHILDREN + SIZE])
+    for _ in range(start, stop):
+        if read_bits(records, at + word, row[WORD + SIZE]) >= limits[WORD]:
+            return False
+        if read_bits(records, at + link, row[LINK + SIZE]) >= limits[LINK]:
+            return False
+        if read_bits(records, at + log_prob, row[LOG_PROB + SIZE]) >= limits[LOG_PROB]:
+            return False
+        if read_bits(records, at + backoff, row[BACKOFF + SIZE]) >= limits[BACKOFF]:
+            return False
+        at += width
+        if limits[CHILDREN] >= 0:
+            end = read_bits(records, at + children, row[CHILDREN + SIZE])
+            if end < first or end > limits[CHILDREN]:
+                return False
+            first = end
+    return True
+
+
+compiled_check = are_within if HAVE_NUMBA else None  # for large models
 compiled_score = score if HAVE_NUMBA else None  # for programs that score many short texts one by one

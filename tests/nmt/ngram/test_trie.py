@@ -289,9 +289,12 @@ def test_a_verified_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest
         trie_model.load_trie(folder)
 
 
+@pytest.mark.parametrize("compiled_from", [0, 1 << 60])
 @pytest.mark.parametrize("name", [trie.WORD, trie.LOG_PROB, trie.BACKOFF, trie.LINK, trie.CHILDREN])
-def test_no_index_leaves_a_model(name: int) -> None:
-    """Even where the checksum is right: the field of one record has the first value that is too large."""
+def test_no_index_leaves_a_model(name: int, compiled_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even where the checksum is right: the field of one record has the first value that is too large.
+    NumPy notices it, and the compiled code that checks large models."""
+    monkeypatch.setattr(trie, "COMPILED_FROM", compiled_from)
     model = trie_build.compile_model(some_model(3)[0])
     n, layout = 1, model.layout.copy()
     limit = {
@@ -309,6 +312,24 @@ def test_no_index_leaves_a_model(name: int) -> None:
         records[word] = records[word] | mask if limit >> bit & 1 else records[word] & ~mask
     broken = model._replace(records=records, layout=layout)
     assert int(broken.trie.field(n, name, np.array([5]))[0]) == limit
+    assert model.is_sound() and not broken.is_sound()
+
+
+@pytest.mark.parametrize("compiled_from", [0, 1 << 60])
+def test_children_are_in_order(compiled_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The children of a record do not end before they begin."""
+    monkeypatch.setattr(trie, "COMPILED_FROM", compiled_from)
+    model = trie_build.compile_model(some_model(3)[0])
+    row, records = model.layout[1], model.records.copy()
+    ends = model.trie.field(1, trie.CHILDREN)
+    last = int(np.flatnonzero(ends > 0)[0])  # 0 where the record before has more is too low
+    for record in range(last + 1, len(ends)):
+        if ends[record]:
+            at = int(row[trie.BASE] + record * row[trie.WIDTH] + row[trie.CHILDREN])
+            for bit in range(at, at + int(row[trie.CHILDREN + trie.SIZE])):
+                records[bit >> 6] &= ~np.uint64(1 << (bit & 63))
+            break
+    broken = model._replace(records=records)
     assert model.is_sound() and not broken.is_sound()
 
 
