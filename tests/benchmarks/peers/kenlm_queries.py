@@ -33,8 +33,11 @@ from nmt.io import files, mapped
 from nmt.ngram import count_models, trie_build, trie_model, trie_queries
 from nmt.ngram.trie import CHILDREN, COUNT, FIRST, WORD
 from nmt.ngram.trie_model import TrieModel
-from smt_bridge.decoder import automaton, system
+from smt_bridge.decoder import automaton, search, system
+from smt_bridge.decoder import model as search_model
 from smt_bridge.decoder.automaton import Automaton, build_automaton
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_lines import LANGUAGE_MODELS
 from smt_bridge.moses import ini as moses_ini
 from . import ENVIRONMENTS
@@ -74,21 +77,20 @@ def record_apart(model: str, text: str, folder: Path) -> Stream:
 
 def record(model: str, text: str) -> Stream:
     """Translate the text and return the queries, those of the options' own scores among them."""
-    automaton.step = recording_step  # before the search is imported, which compiles it
-    from smt_bridge.decoder import model as search_model
-    from smt_bridge.decoder.config import DecoderConfig
-    from smt_bridge.decoder.decoder import Decoder
-
     made: list[Automaton] = []
 
     def build(model: TrieModel) -> Automaton:
         made.append(build_automaton(model)._replace(memo=np.zeros((MEMO + 1 + ROOM, 3), np.int64)))
         return made[-1]
 
-    with patch.object(search_model, "build_automaton", build):
+    with (
+        patch.object(search_model, "build_automaton", build),
+        patch.object(automaton, "step", recording_step),  # before the search is compiled
+        patch.object(search, "step", recording_step),
+    ):
         decoder = Decoder(system.load(model), DecoderConfig(stack=STACK))
-    for line in islice(files.read_lines(text), LINES):
-        decoder.translate_line(line)
+        for line in islice(files.read_lines(text), LINES):
+            decoder.translate_line(line)
     (lm,) = made
     rows = lm.memo[MEMO + 1 : MEMO + 1 + int(lm.memo[MEMO, 0])]
     return Stream(rows[:, 0].copy(), rows[:, 1].copy())
