@@ -13,7 +13,10 @@ from smt_bridge.cli.shared_options import add_compilation
 from smt_bridge.config import CompileConfig
 
 # Regular expression of the paths in a folder of a model that was never finished: one without a moses.ini.
-UNFINISHED = rf"mapped-(table|lm\d+)(/({mapped.UNFINISHED}|manifest\.json))?|moses\.ini\.part.*"
+UNFINISHED = (
+    rf"mapped-(table|lm\d+)(/({mapped.UNFINISHED}|manifest\.json))?"
+    r"|mapped-classes\d+\.tsv(\.part.*)?|moses\.ini\.part.*"
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

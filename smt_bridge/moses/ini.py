@@ -426,12 +426,12 @@ PATH_KEYS = ("path", "classes", "source_vocab", "target_vocab")
 PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path in search of a file
 
 
-def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], excluded: Container[tuple[str, str]] = ()) -> Ini:
-    """Make all paths of an ini absolute but those in `excluded`, as name of the feature and argument; returns a
+def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], fixed: Container[tuple[str, str]] = ()) -> Ini:
+    """Make all paths of an ini absolute but those in `fixed`, as name of the feature and argument; returns a
     new ini. Relative paths are looked up in the folders `roots` in order; a path that exists in none is
     resolved from the first. ConfigError for a path with a blank."""
     return replace_paths(
-        ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path)), excluded
+        ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path)), fixed
     )
 
 
@@ -459,15 +459,15 @@ def folder_beside(ini: Ini) -> str:
     )
 
 
-def replace_paths(ini: Ini, resolve: Callable[[str], str], excluded: Container[tuple[str, str]] = ()) -> Ini:
-    """Replace each path of an ini by the result of `resolve`, but those in `excluded`, as name of the feature and
-    argument; returns a new ini. ConfigError for a path that has a blank or is not UTF-8."""
+def replace_paths(ini: Ini, resolve: Callable[[str], str], fixed: Container[tuple[str, str]] = ()) -> Ini:
+    """Replace each path of an ini by the result of `resolve`, but those in `fixed`, as name of the feature
+    and argument; returns a new ini. ConfigError for a path that has a blank or is not UTF-8."""
     lines = list(ini.lines)
     for feature in ini.features:
         paths = {
             key: resolve(feature.options[key])
             for key in PATH_KEYS
-            if feature.options.get(key) and (feature.name, key) not in excluded
+            if feature.options.get(key) and (feature.name, key) not in fixed
         }
         for path in paths.values():
             if len(path.split()) > 1:

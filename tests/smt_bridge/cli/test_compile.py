@@ -256,6 +256,18 @@ def test_only_what_it_left_itself_is_removed(holder: str, names: list[str], tmp_
     assert all((tmp_path / "small" / name).exists() for name in names)
 
 
+def test_what_it_left_itself_is_removed(tmp_path: Path) -> None:
+    """Also the copy of word classes, and an ini that was not renamed."""
+    model, folder = write_model(tmp_path / "model", 1), tmp_path / "small"
+    names = "mapped-table/word.npy", "mapped-classes0.tsv", "moses.ini.part12-0", "mapped-lm7/manifest.json"
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x", encoding="utf-8")
+    (folder / ".lock").write_text("smt-compile, process 1 on x, since then", encoding="utf-8")
+    assert command.main([str(model), "-o", str(folder)]) == 0
+    assert (folder / "moses.ini").exists() and not any((folder / name).exists() for name in names)
+
+
 @pytest.mark.parametrize("full", [1, 12])
 def test_a_full_disk_leaves_nothing(full: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither of the tables nor of the language model."""
