@@ -15,8 +15,8 @@ FOLDERS = (*OURS, "recipes", "tests")
 # Libraries that take a moment to load, or that may be missing: a function may import them when it needs them.
 HEAVY = frozenset(
     "MeCab ctranslate2 dask dask_jobqueue distributed ipadic isal kenlm lxml matplotlib numba numpy "
-    "omegaconf prometheus_client pythainlp rjieba sacrebleu sacremoses selenium sentencepiece shtab sklearn "
-    "starlette subword_nmt tensorboard thot torch tqdm uvicorn".split()
+    "omegaconf prometheus_client pythainlp rjieba sacrebleu sacremoses safetensors selenium sentencepiece "
+    "shtab sklearn starlette subword_nmt tensorboard thot torch tqdm uvicorn".split()
 )
 # Public API whose name begins with an underscore.
 PUBLIC = {

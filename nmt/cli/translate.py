@@ -433,6 +433,7 @@ def add_search(parser: "Container") -> None:
     add_setting(parser, MBRConfig, "mbr", default=None)
     add_setting(parser, MBRConfig, "mbr_scale", nargs=1, default=None, metavar="A")
     add_setting(parser, BeamConfig, "normalize")
+    add_setting(parser, BeamConfig, "ended")
     add_setting(parser, BeamConfig, "max_length_factor", metavar="F")
     add_setting(parser, BeamConfig, "min_length_factor", metavar="F")
     add_setting(parser, BeamConfig, "max_length")

@@ -30,7 +30,7 @@ from nmt.text.vocab import SPECIALS, Vocab
 # and a high temperature makes all corpora count alike (Arivazhagan et al. 2019, section 4.2; Aharoni et al.
 # 2019).
 
-TAG_PATTERN = re.compile(r"<[^\s<>]+>")
+TAG_PATTERN = re.compile(r"<[^\s<>]+>|>>[^\s<>]+<<")
 BYTE_UNIT = re.compile(r"<0x[0-9A-F]{2}>")  # a unit of SentencePiece
 SHARE_TOLERANCE = 1e-6  # shares are decimal fractions
 
@@ -119,9 +119,18 @@ def check_tag(tag: str, key: str) -> None:
     """ConfigError for a tag that is not of the form <name>, or is a reserved symbol; an empty one passes.
     `key`: of the setting, for the message."""
     if tag and not (TAG_PATTERN.fullmatch(tag) and tag.isprintable()):
-        raise ConfigError(f"{key}: {shown(tag)} is not a tag, expected a name between < and >, such as <bt>")
+        raise ConfigError(
+            f"{key}: {shown(tag)} is not a tag, expected a name between < and >, such as <bt>, "
+            "or between >> and <<, such as >>fra<<"
+        )
     if tag in SPECIALS or BYTE_UNIT.fullmatch(tag):
         raise ConfigError(f"{key}: {tag} means something else in vocabularies; choose another name")
+
+
+def check_line_tags(tags: Sequence[str]) -> None:
+    """ConfigError for an entry of `data.line_tags` that is no tag."""
+    for index, tag in enumerate(tags):
+        check_tag(tag or " ", f"data.line_tags[{index}]")
 
 
 def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
@@ -278,6 +287,11 @@ class DataConfig:
     shared_vocabulary: bool = setting(
         False, help="one vocabulary for both sides, counted over both together; for model.tied: all"
     )
+    line_tags: list[str] = setting(
+        [],
+        help="tags that lines may begin with besides those of corpora, such as the target languages of a "
+        "model that nmt-import has read: >>fra<<",
+    )
     cache: str = setting("", help="folder for the binarized corpus; empty: inside the run directory")
     workers: int = number(
         1, least=1, help="number of processes that tokenize the training text; does not affect the result"
@@ -286,7 +300,7 @@ class DataConfig:
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags that a source sentence may begin with."""
-        return corpus_tags(self.corpora)
+        return tuple(dict.fromkeys((*self.line_tags, *corpus_tags(self.corpora))))
 
 
 def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:

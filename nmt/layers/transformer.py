@@ -38,22 +38,35 @@ def sinusoids(count: int, size: int) -> Tensor:
     return torch.stack([torch.sin(positions * rates), torch.cos(positions * rates)], 2).view(count, size)
 
 
+def split_sinusoids(count: int, size: int) -> Tensor:
+    """The columns of `sinusoids` in another order, (count, D): all sines, then all cosines."""
+    table = sinusoids(count, size)
+    return torch.cat([table[:, 0::2], table[:, 1::2]], 1)
+
+
 class SinusoidalPositions(nn.Module):
     """Sines and cosines of D / 2 wavelengths."""
 
     cached: Tensor  # (SINUSOIDS, D)
+    table = staticmethod(sinusoids)  # (count, D) -> position vectors
 
     def __init__(self, size: int, longest: int) -> None:
         """`longest` is not used: there is a vector for every position."""
         super().__init__()
         self.size = size
-        self.register_buffer("cached", sinusoids(SINUSOIDS, size).float(), persistent=False)
+        self.register_buffer("cached", self.table(SINUSOIDS, size).float(), persistent=False)
 
     def forward(self, positions: Tensor) -> Tensor:
         """Look up the vectors of positions, computing those beyond the table: (N,) -> (N, D)"""
         count = int(positions.max()) + 1 if len(positions) else 0
-        table = self.cached if count <= len(self.cached) else sinusoids(count, self.size).to(self.cached)
+        table = self.cached if count <= len(self.cached) else self.table(count, self.size).to(self.cached)
         return table.index_select(0, positions)
+
+
+class SplitSinusoidalPositions(SinusoidalPositions):
+    """All sines before all cosines, as in Marian (Junczys-Dowmunt et al. 2018)."""
+
+    table = staticmethod(split_sinusoids)
 
 
 class LearnedPositions(nn.Module):
@@ -83,6 +96,7 @@ POSITIONS: dict[str, type[SinusoidalPositions] | type[LearnedPositions] | type[N
     "sinusoidal": SinusoidalPositions,
     "learned": LearnedPositions,
     "none": NoPositions,
+    "sinusoidal-split": SplitSinusoidalPositions,
 }
 
 
@@ -238,7 +252,14 @@ class TransformerSizes:
         512, least=1, most=MOST_UNITS, help="size of a word's vector and of the output of every layer"
     )
     feed_forward: int = number(
-        2048, least=1, most=MOST_UNITS, help="units of the two-layer network at each word (ReLU)"
+        2048, least=1, most=MOST_UNITS, help="units of the two-layer network at each word"
+    )
+    activation: str = choice(
+        "relu",
+        "gelu",
+        "swish",
+        help="function of these units: ReLU (Vaswani et al. 2017), x Φ(x) (Hendrycks and Gimpel 2016), or "
+        "x sigmoid(x) (Ramachandran et al. 2017), which many models of Marian have",
     )
     heads: int = number(8, least=1, most=MOST_UNITS, help="heads of each attention; they divide `embedding`")
     norm: str = choice(
@@ -249,7 +270,8 @@ class TransformerSizes:
     )
     positions: str = name_in(
         POSITIONS,
-        help="position vectors: sines and cosines (Vaswani et al. 2017), a learned vector each, none",
+        help="position vectors: sines and cosines (Vaswani et al. 2017), a learned vector each, none; "
+        "sinusoidal-split: all sines before all cosines (Junczys-Dowmunt et al. 2018)",
     )
     longest: int = number(
         512,
@@ -280,10 +302,10 @@ class TransformerSizes:
                 f"{prefix}heads: {self.heads} heads do not divide {prefix}embedding, {self.embedding}; "
                 "choose a divisor"
             )
-        if self.positions == "sinusoidal" and self.embedding % 2:
+        if self.positions.startswith("sinusoidal") and self.embedding % 2:
             raise ConfigError(
-                f"{prefix}positions: sinusoidal needs an even {prefix}embedding, found {self.embedding}; "
-                "make it even, or set positions: learned"
+                f"{prefix}positions: {self.positions} needs an even {prefix}embedding, found "
+                f"{self.embedding}; make it even, or set positions: learned"
             )
 
 
@@ -311,18 +333,21 @@ class ScaledEmbedding(nn.Embedding):
         return super().forward(input) * self.scale
 
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": torch.relu, "gelu": F.gelu, "swish": F.silu}
+
+
 class FeedForward(nn.Module):
-    """W_2 ReLU(W_1 x + b_1) + b_2 at each word."""
+    """W_2 f(W_1 x + b_1) + b_2 at each word; f is ReLU or another of ACTIVATIONS."""
 
     def __init__(self, sizes: TransformerSizes) -> None:
         super().__init__()
         self.inner = Affine(sizes.embedding, sizes.feed_forward)
         self.outer = Affine(sizes.feed_forward, sizes.embedding)
-        self.dropout = sizes.feed_forward_dropout
+        self.activate, self.dropout = ACTIVATIONS[sizes.activation], sizes.feed_forward_dropout
 
     def forward(self, x: Tensor) -> Tensor:
         """(N, D) -> (N, D)"""
-        y: Tensor = self.outer(dropout(torch.relu(self.inner(x)), self.dropout, self.training))
+        y: Tensor = self.outer(dropout(self.activate(self.inner(x)), self.dropout, self.training))
         return y
 
 
@@ -404,7 +429,7 @@ class Stack(nn.Module):
         self.layers = nn.ModuleList(Layer(sizes, sees_source) for _ in range(layers))
         self.norm = nn.LayerNorm(sizes.embedding) if sizes.norm == "pre" else None
         self.causal, self.heads, self.dropout = causal, sizes.heads, sizes.dropout
-        self.recompute = sizes.recompute
+        self.recompute, self.activation = sizes.recompute, sizes.activation
 
     @property
     def blocks(self) -> list[Layer]:

@@ -74,6 +74,8 @@ def write(saved: SavedRun, model: Transformer, quantization: str, new: Path) -> 
     ):
         pipeline.save(new, side)
         words.save(new / f"{side}.vocab")
+    if (saved.directory / run_directory.ORIGIN).exists():
+        files.write_text(new / run_directory.ORIGIN, files.read_lines(saved.directory / run_directory.ORIGIN))
     data = saved.data
     settings = ExportSettings(
         name=saved.name,
@@ -99,14 +101,25 @@ def text_settings(side: SideConfig) -> SideConfig:
 # ---- weights -----------------------------------------------------------------------------------------------
 
 
+ACTIVATIONS = {  # of nmt/layers/transformer.py -> those of CTranslate2
+    "relu": specs.Activation.RELU,
+    "gelu": specs.Activation.GELU,
+    "swish": specs.Activation.SWISH,
+}
+
+
 def transformer_spec(model: Transformer) -> specs.TransformerSpec:
     """Copy the weights of a model, whose output layer is a softmax, into the layout of CTranslate2."""
     source, target, (shown, heads) = model.encoder, model.decoder, model.shown
-    encoder = specs.TransformerEncoderSpec(len(source.blocks), source.heads, pre_norm=source.norm is not None)
+    activation = ACTIVATIONS[source.activation]
+    encoder = specs.TransformerEncoderSpec(
+        len(source.blocks), source.heads, pre_norm=source.norm is not None, activation=activation
+    )
     decoder = specs.TransformerDecoderSpec(
         len(target.blocks),
         target.heads,
         pre_norm=target.norm is not None,
+        activation=activation,
         alignment_layer=shown,
         alignment_heads=heads or target.heads,
     )

@@ -28,7 +28,7 @@ from nmt.runs import directory as run_directory
 from nmt.runs.pair import LanguagePair, describe, load_text
 from nmt.runs.run import FREQUENT, Run
 from nmt.search import FinishedHypothesis
-from nmt.search.config import BeamConfig, SamplingConfig, length_normalizer
+from nmt.search.config import REFILL, BeamConfig, SamplingConfig, length_normalizer
 from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import BOS, EOS, SPECIALS, UNK, Vocab
@@ -471,6 +471,8 @@ class ExportedRun(Run):
         constraints: "Sequence[LineConstraints] | None",
         attention: bool,
     ) -> list[list[FinishedHypothesis]]:
+        if config.ended == REFILL:
+            self.refuse("--ended refill")
         words = self.members[0].target_words
         starts = [words.decode(prefix) for prefix in prefixes] if prefixes else [[] for _ in readings]
         sentences = [

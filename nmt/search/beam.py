@@ -6,6 +6,11 @@ search of a sentence stops at s = 0 or at its maximum length, by default 3 words
 never produced unless it is allowed or forced. The finished hypotheses are ranked by log probability, by
 default over length. If none has finished, the unfinished ones are ended at the limit.
 
+With `ended: refill` the beam of a sentence stays s wide, as in the library `transformers` (generate, with
+early_stopping=False): of the 2s best continuations, those among the s best that end are set aside, of which
+the s best are kept; the s best others go on. The search of a sentence stops when s have ended and the best
+one that goes on, ranked by its own length, is no better than any of them.
+
 Sentences are searched side by side, each at its own step: when some have finished, others take their rows.
 """
 
@@ -17,12 +22,14 @@ from typing import Generic
 import torch
 from torch import Tensor
 
+from nmt.errors import ConfigError
 from nmt.layers.output import OutputLayer
 from nmt.models.protocols import Layered, Source, State, StepModel, Widening
 from nmt.search import FinishedHypothesis
+from nmt.search import config as settings
 from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints import AnyConstraint, ConstraintStates, SearchConstraints
-from nmt.search.hypotheses import Expansion, History, choose_expansion, expand
+from nmt.search.hypotheses import Expansion, History, choose_expansion, expand, refilled
 from nmt.text.vocab import BOS, EOS, UNK
 
 MOST_BANNED = 3  # words that may not follow: <s>, UNK and, in short hypotheses, the end symbol
@@ -101,6 +108,7 @@ class BeamSearch(Generic[State]):
         self.history = History()
         self.finder = best_word_finder(model)
         self.rank: Callable[[float, int], float] = length_normalizer(config.normalize)
+        self.refills = config.ended == settings.REFILL
 
     def add(
         self,
@@ -129,6 +137,8 @@ class BeamSearch(Generic[State]):
             self.constrained.add(*arguments)
             for arguments in zip(slots, constraints or [()] * len(sizes), starts, strict=True)
         ]
+        if self.refills and self.constrained:
+            raise ConfigError("ended: refill cannot be combined with constraints; leave one of them out")
         longest = [
             max(self.config.longest(size), len(prefix), least)
             for size, prefix, least in zip(sizes, starts, needed, strict=True)
@@ -186,11 +196,16 @@ class BeamSearch(Generic[State]):
         best, end, state = (
             self.expand_all_words(rows, step) if all_words else self.expand_best_words(rows, step)
         )
+        if self.refills:
+            best = best.select(refilled(best, sentence, self.widths))
         attended = self.attended(self.model.attention(state), sentence)
         ended = best.parent[best.ends]
         for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
             self.finished[int(sentence[row])].append(self.hypothesis(int(rows.nodes[row]), total))
-        self.widths.index_add_(0, sentence[ended], torch.full_like(ended, -1))
+        if self.refills:
+            self.stop_refilling(best, sentence, step)
+        else:
+            self.widths.index_add_(0, sentence[ended], torch.full_like(ended, -1))
         at_limit = self.longest[sentence] <= step
         for index in sentence[at_limit].unique().tolist():
             if not self.finished[index]:
@@ -213,6 +228,27 @@ class BeamSearch(Generic[State]):
             else [],
         )
 
+    @property
+    def candidates(self) -> Tensor:
+        """The number of continuations of each sentence to look at, by slot."""
+        return self.widths * 2 if self.refills else self.widths
+
+    def stop_refilling(self, best: Expansion, sentence: Tensor, step: Tensor) -> None:
+        """Keep the best finished hypotheses of each sentence with a new one, and give a sentence that is done
+        a beam of size 0. `best`: the continuations; `sentence`, `step` (R,): as in `step`."""
+        live = {
+            int(sentence[row]): self.rank(total, int(step[row]) + 1)  # the first of each sentence stays
+            for row, total in zip(
+                best.parent[~best.ends].flip(0).tolist(), best.total[~best.ends].flip(0).tolist(), strict=True
+            )
+        }
+        for index in sentence.unique().tolist():
+            width = int(self.widths[index])
+            finished = sorted(self.finished[index], key=lambda candidate: -candidate.score)[:width]
+            self.finished[index] = finished
+            if len(finished) == width and live.get(index, -math.inf) <= finished[-1].score:
+                self.widths[index] = 0
+
     def expand_all_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
         """Expand hypotheses by computing log p of all words. Returns the best continuations, a function that
         gives log p of ending a row, and the state after the words of the rows. `step` (R,): the number of
@@ -232,7 +268,7 @@ class BeamSearch(Generic[State]):
         for row, word, value in forced:
             log_probs[row] = -math.inf
             log_probs[row, word] = value
-        best = expand(log_probs, rows.totals, sentence, self.widths)
+        best = expand(log_probs, rows.totals, sentence, self.candidates)
         if self.constrained:
             best = self.constrained.choose(
                 best, log_probs, rows.totals, constraint_states, slots, self.widths
@@ -245,10 +281,10 @@ class BeamSearch(Generic[State]):
         finder, sentence = self.finder, rows.sentence
         assert finder is not None
         features, state = finder.model.features(rows.state, rows.words)
-        count = int(self.widths[sentence].max())
+        count = int(self.candidates[sentence].max())
         too_short = step < self.shortest[sentence]
         values, words = finder.best(features, count, too_short, self.config.allow_unknown)
-        best = choose_expansion(values, words, rows.totals, sentence, self.widths)
+        best = choose_expansion(values, words, rows.totals, sentence, self.candidates)
         return best, lambda row: -math.inf if too_short[row] else finder.end(features, row), state
 
     def forced_words(

@@ -116,6 +116,7 @@ def length_normalizer(name: str) -> Callable[[float, int], float]:
 # Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
 SCORES, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
 MOST_BEAM = 10_000
+SHRINK, REFILL = "shrink", "refill"  # the beam, when a hypothesis has ended
 BEAM_SIZE = 5  # of validations, translations and reports, so that their scores agree
 
 
@@ -138,6 +139,13 @@ class BeamConfig:
         least=0,
         most=1_000_000,
         help="no sequence of N units (subwords) twice in a translation; 0: no such limit",
+    )
+    ended: str = choice(
+        SHRINK,
+        REFILL,
+        help="place in the beam of a hypothesis that ends: shrink leaves it empty; refill gives it to the "
+        "next best one, as the library transformers does, and ends when beam_size have ended and the best "
+        "one that goes on scores below all of them",
     )
     allocation: str = name_in(
         ALLOCATIONS,

@@ -45,6 +45,10 @@ class Expansion:
     total: Tensor  # natural log p of the hypothesis with this word
     ends: Tensor  # whether the word is the end symbol
 
+    def select(self, rows: Tensor) -> "Expansion":
+        """Those continuations for which `rows` (K,) is true."""
+        return Expansion(self.parent[rows], self.word[rows], self.total[rows], self.ends[rows])
+
 
 def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) -> Expansion:
     """Choose the widths[i] best continuations of each sentence i, or all of probability above 0 if there are
@@ -73,6 +77,22 @@ def choose_expansion(
     parent = (starts[:, None] + flat // per_row).clamp_(max=R - 1)[chosen]
     word = words[parent, (flat % per_row)[chosen]]
     return Expansion(parent=parent, word=word, total=total[chosen], ends=word == EOS)
+
+
+def refilled(best: Expansion, sentence: Tensor, widths: Tensor) -> Tensor:
+    """Which continuations a beam that stays full takes, (K,): of sentence i those that end, if they are among
+    its widths[i] best, and the widths[i] best others. `sentence` (R,): of each row; `widths` (S,)."""
+    of = sentence[best.parent]
+    rank = rank_within(of)  # among all continuations of the sentence; of those that go on, among these
+    rank[~best.ends] = rank_within(of[~best.ends])
+    return rank < widths[of]
+
+
+def rank_within(groups: Tensor) -> Tensor:
+    """The position of each entry among those of its group, whose entries are adjacent: (K,) -> (K,)"""
+    _, group, sizes = groups.unique_consecutive(return_inverse=True, return_counts=True)
+    first: Tensor = (sizes.cumsum(0) - sizes)[group]
+    return torch.arange(len(groups), device=groups.device) - first
 
 
 class History:

@@ -238,6 +238,7 @@ def check_config(config: RunConfig) -> None:
     model."""
     settings.check(config)
     corpus.check_corpora(config.data.corpora, config.data.temperature)
+    corpus.check_line_tags(config.data.line_tags)
     if config.lm is not None:
         config.lm.check()
         if config.training.batch_tokens and getattr(config.lm, "carry", False):

@@ -252,7 +252,8 @@ def make_dev(data: ParallelData, bleu_tokenizer: str) -> DevSet | None:
         sources.append([ids] if parts == [line] else [vocabs[0].encode(pipelines[0].units(p)) for p in parts])
     report_dev([ids for ids, _ in pairs], [ids for _, ids in pairs], pipelines)
     tags = {vocabs[0].ids[tag] for tag in config.tags}
-    if tags and all(part.tag for part in config.corpora) and not any(tags & {*ids[:1]} for ids, _ in pairs):
+    all_tagged = bool(config.corpora) and all(part.tag for part in config.corpora)
+    if all_tagged and not any(tags & {*ids[:1]} for ids, _ in pairs):
         log.warning("%s: no line begins with a tag, but all training text has one", config.dev_source)
     return DevSet(
         pairs=list(pairs),

@@ -20,7 +20,8 @@ HEAVY = frozenset(
 )
 # Commands that always compute with torch: training, translating, exporting and so on.
 TORCH = frozenset(
-    "nmt-average nmt-export nmt-mrf nmt-sample nmt-train nmt-translate smt-build smt-propose".split()
+    "nmt-average nmt-export nmt-import nmt-mrf nmt-sample nmt-train nmt-translate "
+    "smt-build smt-propose".split()
 )
 # A job of each other command, and the heavy libraries that it may load.
 JOBS = [

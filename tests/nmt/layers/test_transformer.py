@@ -13,8 +13,10 @@ from nmt.errors import ConfigError
 from nmt.layers.attention import WordGrid
 from nmt.layers.initialize import initialize
 from nmt.layers.transformer import (
+    POSITIONS,
     SINUSOIDS,
     Affine,
+    FeedForward,
     Layer,
     LearnedPositions,
     NoPositions,
@@ -62,6 +64,18 @@ def test_a_layer_is_what_its_equations_say(norm: str) -> None:
     for part in parts:
         x = normed(x + part(x)) if norm == "post" else x + part(normed(x))
     assert torch.allclose(found, x, atol=1e-12)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("activation", "value"), [("relu", 1.5), ("gelu", 1.5 * 0.9331927987), ("swish", 1.5 * 0.8175744762)]
+)
+def test_activations(activation: str, value: float) -> None:
+    """At 1.5: x, x Φ(x), x sigmoid(x)."""
+    feed = FeedForward(TransformerSizes(embedding=2, feed_forward=1, activation=activation))
+    feed.inner.weight.fill_(0.75)
+    feed.outer.weight.fill_(1)
+    assert feed.eval()(torch.ones(1, 2)).tolist() == [[pytest.approx(value, abs=1e-6)] * 2]
 
 
 @torch.no_grad()
@@ -175,6 +189,12 @@ def test_sinusoids_are_what_the_paper_says() -> None:
             assert table[place, 2 * i + 1] == pytest.approx(math.cos(angle), abs=1e-12)
 
 
+def test_split_sinusoids_have_the_sines_first() -> None:
+    positions, table = POSITIONS["sinusoidal-split"](6, 1), sinusoids(SINUSOIDS + 2, 6).float()
+    far = torch.tensor([0, 3, SINUSOIDS + 1])
+    assert torch.equal(positions(far), table[far][:, [0, 2, 4, 1, 3, 5]])
+
+
 def test_places_behind_the_table() -> None:
     positions, far = SinusoidalPositions(4, 1), torch.tensor([0, SINUSOIDS + 5])
     assert torch.equal(positions(far), sinusoids(SINUSOIDS + 6, 4).float()[far])
@@ -230,6 +250,7 @@ def test_without_training_nothing_is_drawn() -> None:
     ("sizes", "message"),
     [
         (TransformerSizes(embedding=10, heads=4), r"lm\.heads: 4 heads do not divide lm\.embedding, 10"),
+        (TransformerSizes(embedding=9, heads=3, positions="sinusoidal-split"), "-split needs an even"),
         (TransformerSizes(embedding=9, heads=3), r"lm\.positions: sinusoidal needs an even lm\.embedding"),
     ],
 )

@@ -47,6 +47,8 @@ TRANSFORMER_VARIANTS: list[dict[str, object]] = [
     {"norm": "pre"},
     {"positions": "learned", "longest": 3},
     {"positions": "none"},
+    {"positions": "sinusoidal-split", "activation": "swish"},
+    {"activation": "gelu"},
     {"tied": "none", "heads": 4},
     {"encoder_layers": 1, "decoder_layers": 3, "feed_forward": 5},
 ]

@@ -68,6 +68,8 @@ def exported(run: TorchRun, folder: Path, quantization: str = "float32") -> Expo
 SHAPES: list[dict[str, object]] = [
     {"norm": "pre", "tied": "all"},
     {"norm": "post", "tied": "none", "positions": "learned", "longest": 5},
+    {"positions": "sinusoidal-split", "activation": "swish"},
+    {"activation": "gelu"},
     {"positions": "none", "decoder_layers": 3, "attention_layer": 1, "attention_heads": 2},
 ]
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,6 +125,63 @@ def test_the_beam_shrinks_by_one_with_each_end() -> None:
         ([], 0.5),
         ([3, 4], 0.18),
     ]
+
+
+def refilled(model: RNNTranslator, source: Ids, config: BeamConfig) -> list[tuple[float, list[int]]]:
+    """The slow twin of a beam that stays full: one hypothesis after the other, without states."""
+    rank, width = length_normalizer(config.normalize), config.beam_size
+    live, finished = [(0.0, list[int]())], list[tuple[float, list[int]]]()
+    for step in range(config.longest(len(source)) + 1):
+        totals = [
+            (total + log_p, [*text, word])
+            for total, text in live
+            for word, log_p in enumerate(next_words(model, source, text))
+            if word not in (BOS, UNK)
+        ]
+        best = sorted(totals, key=lambda pair: -pair[0])[: 2 * width]
+        finished += [(rank(total, step + 1), text[:-1]) for total, text in best[:width] if text[-1] == EOS]
+        finished = sorted(finished, reverse=True)[:width]
+        live = [pair for pair in best if pair[1][-1] != EOS][:width]
+        if len(finished) == width and rank(live[0][0], step + 1) <= finished[-1][0]:
+            break
+    return finished
+
+
+@torch.no_grad()
+def next_words(model: RNNTranslator, source: Ids, text: list[int]) -> list[float]:
+    log_probs, state = model.step(model.start([source]), None)
+    for word in text:
+        log_probs, state = model.step(state, torch.tensor([word]))
+    return [float(value) for value in log_probs[0]]
+
+
+@pytest.mark.parametrize("normalize", ["length", "none"])
+@pytest.mark.parametrize("rows", [1, 100])
+def test_a_beam_that_stays_full(normalize: str, rows: int) -> None:
+    model = make(words=6, seed=3)
+    config = BeamConfig(beam_size=4, ended="refill", normalize=normalize, rows=rows)
+    found = search(model, SOURCES, config)
+    for source, candidates in zip(SOURCES, found, strict=True):
+        expected = refilled(model, source, config)
+        assert [candidate.words for candidate in candidates] == [text for _, text in expected]
+        scores = [candidate.score for candidate in candidates]
+        assert scores == pytest.approx([score for score, _ in expected])
+    assert found != search(model, SOURCES, replace(config, ended="shrink"))
+    with pytest.raises(ConfigError, match="ended: refill cannot be combined with constraints"):
+        search(model, SOURCES, replace(config, no_repeat_ngram=2))
+
+
+@torch.no_grad()
+def test_a_beam_that_stays_full_finds_its_best_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By way of an output layer that need not score all words."""
+    found = []
+    for sooner in (True, False):
+        torch.manual_seed(0)
+        model = make(words=30, output="tree")
+        if not sooner:
+            monkeypatch.setattr(type(model.output_layer), "finds_best_sooner", False)
+        found.append([[c.words for c in row] for row in search(model, SOURCES, BeamConfig(ended="refill"))])
+    assert found[0] == found[1]
 
 
 def test_length_normalization_prefers_the_longer() -> None:
