@@ -18,9 +18,8 @@ from nmt.cli import serve
 from nmt.io import files
 from nmt.text.pipeline import SideConfig
 from smt_bridge.hybrid.folder import HybridConfig, write_system
-from tests.conftest import Command, load_recipe, write_corpus
+from tests.conftest import Command, write_corpus
 from tests.nmt.formats.test_parallel_text import trados_tmx, wmt_sgml, xliff_12
-from tests.nmt.training.marian_folders import Shape, write_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "tests" / "models"
@@ -137,8 +136,6 @@ def prepare(line: str, folder: Path, command: Command) -> None:
     if name == "nmt-train" and (config := folder / first / "config.yaml").exists():  # small, one epoch
         text = re.sub("(hidden|embedding|attention|maxout): .*", r"\1: 8", config.read_text())
         config.write_text(re.sub("max_epochs: .*", "max_epochs: 1", text))
-    if name == "nmt-import" and not (folder / others[0]).exists():
-        write_folder(folder / others[0], load_recipe("grammar"), Shape(layers=(1, 1)))
     if name == "nmt-interpolate":
         for other in (word for word in line.split() if word.startswith("runs/lstm")):
             if not (folder / other).exists():

@@ -127,7 +127,7 @@ class JsonSettings:
 
 @dataclass(frozen=True)
 class MarianSettings:
-    """What config.json says of a model."""
+    """Sizes and special symbols of a model, as config.json has them."""
 
     source_size: int  # pieces of the source, all special symbols included
     target_size: int

@@ -20,7 +20,7 @@ def folder(grammar: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return write_folder(tmp_path_factory.mktemp("marian") / "opus-mt-en-fr", grammar, shape)
 
 
-def test_what_a_folder_says(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_is_read(folder: Path, tmp_path: Path) -> None:
     """Each of our words has the number of its piece; <s> has that of <pad>. The vocabulary survives its
     file."""
     model = read_folder(folder)
