@@ -17,7 +17,7 @@ from nmt.io.progress import Progress
 from nmt.ngram import count_models, trie_build
 from smt_bridge.config import CompileConfig
 from smt_bridge.decoder import system
-from smt_bridge.decoder.feature_lines import CLASS_LM, LANGUAGE_MODELS
+from smt_bridge.decoder.feature_lines import CLASS_LM, NGRAM_MODELS
 from smt_bridge.decoder.table import quantize
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
@@ -61,7 +61,7 @@ def read_model(model: str, beside: bool = False) -> TextModel:
         table=path(table),
         columns=table.scores,
         reordering=path(reordering) if reordering else None,
-        lms=[path(line) for line in ini.features if line.kind in LANGUAGE_MODELS],
+        lms=[path(line) for line in ini.features if line.kind in NGRAM_MODELS],
         classes=[path(line, "classes") for line in ini.features if line.kind == CLASS_LM],
     )
 
@@ -105,7 +105,7 @@ def named_files(ini: Ini) -> Iterator[tuple[FeatureLine, str]]:
     """The lines of an ini, and their arguments, that may name a file which a compiled model has."""
     table, reordering = system.table_lines(ini)
     yield from ((line, "path") for line in (table, reordering) if line)
-    yield from ((line, "path") for line in ini.features if line.kind in LANGUAGE_MODELS)
+    yield from ((line, "path") for line in ini.features if line.kind in NGRAM_MODELS)
     yield from ((line, "classes") for line in ini.features if line.kind == CLASS_LM)
 
 

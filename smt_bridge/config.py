@@ -48,6 +48,9 @@ class TrainConfig:
     )
     class_order: int = number(7, least=1, most=10, help="order of the language model of word classes")
     reordering: bool = True
+    osm: int = number(
+        0, least=0, most=10, help="also train an operation sequence model of this order, such as 5; 0: none"
+    )
     distortion_limit: int = number(
         6, least=-1, help="longest jump in words, written into moses.ini; -1: unlimited"
     )

@@ -17,6 +17,7 @@ ALIGNMENT_SECONDS, ALIGNMENT_GROWTH = 3.7e-6, 1.03  # CPU seconds: 3.7e-6 words^
 EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds a word
 TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33  # of the files: a phrase pair, a word, a word
 KEPT_BYTES = 2.5  # texts and models of word alignment, of Multi30k: a word
+OSM_SECONDS, OSM_BYTES = 12e-6, 28.0  # of operations and their model, of Multi30k: a word of both sides
 WORK_BYTES, COUNT_BYTES = 500.0, 111.0  # of files of extraction, a phrase pair; of counts on disk, a word
 # Compiled: CPU seconds of a phrase pair and of a word of the language model; bytes of a phrase pair, by the
 # bits of a score (0: exact), and of a word.
@@ -74,6 +75,7 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
     in_memory = disk_counts.BYTES_PER_NGRAM * config.order * size.lm_words
     on_disk = in_memory > 1e9 * config.extract.memory * workers
     counts = COUNT_BYTES * size.lm_words if on_disk else 0.0
+    osm_words = size.words if config.osm else 0
     alignment = ALIGNMENT_SECONDS * size.words**ALIGNMENT_GROWTH / processors
     compilation, compiled = 0.0, 0.0
     if config.compiled:
@@ -84,11 +86,12 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
         phrase_pairs=phrase_pairs,
         alignment=0.0 if config.alignment or config.add else alignment,
         extraction=EXTRACTION_SECONDS * size.words / workers,
-        language_model=LM_SECONDS * lm_words,
+        language_model=LM_SECONDS * lm_words + OSM_SECONDS * osm_words,
         compilation=compilation,
         work=max(WORK_BYTES * phrase_pairs, counts),
         model=TABLE_BYTES * phrase_pairs
         + LM_BYTES * lm_words
+        + OSM_BYTES * osm_words
         + (ALIGNMENT_BYTES + KEPT_BYTES) * size.words
         + compiled,
         memory=BASE_BYTES + ALIGNED_PAIR_BYTES * size.pairs + WORD_PAIR_BYTES * word_pairs,

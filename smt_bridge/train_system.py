@@ -3,6 +3,7 @@ skipped.
 
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
     classes.tsv   class-lm.arpa.gz    if a language model of word classes is asked for
+    operations.gz   osm.arpa.gz     with --osm
 
 and, if it is also compiled, the folder `compiled`.
 
@@ -47,6 +48,7 @@ from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significanc
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import WORK, TableInputs, TableOutputs, build
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.operations import operation_lines
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_cost import TextSize, TrainingCost
@@ -59,6 +61,7 @@ CLASSES, CLASS_LM = "classes.tsv", "class-lm.arpa.gz"
 CLASS_TEXT = "class-text.gz"  # the text of the language model as classes, until that model exists
 TEXTS = SOURCE, TARGET = "source.gz", "target.gz"
 MODELS = "alignment-model"  # folder of the models of both directions of word alignment
+OPERATIONS, OSM = "operations.gz", "osm.arpa.gz"  # a text of operations, and its n-gram model
 TUNED = "moses.tuned.ini"
 LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
 REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
@@ -67,8 +70,8 @@ SETTINGS = "train.json"
 FORECAST = 30.0  # an alignment of fewer seconds is too short to predict the other steps
 # Job folders of the steps that several workers compute.
 ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
-CLASSING, CLASS_COUNTING = "classes.job", "class-lm.job"
-OTHER_RESULTS = (*UNPRUNED_TABLES, CLASSES, CLASS_TEXT, CLASS_LM, MODELS, TUNED, COMPILED)
+CLASSING, CLASS_COUNTING, COUNTING_OPERATIONS = "classes.job", "class-lm.job", "osm.job"
+OTHER_RESULTS = (*UNPRUNED_TABLES, CLASSES, CLASS_TEXT, CLASS_LM, OPERATIONS, OSM, MODELS, TUNED, COMPILED)
 RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The initial weights of Moses' train-model.perl.
@@ -76,6 +79,7 @@ WEIGHTS = {
     "LexicalReordering0": [0.3] * 6, "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
     "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
     "UnknownWordPenalty0": [1.0], "ClassLM0": [0.2],
+    "OpSequenceModel0": [0.08, -0.02, 0.02, -0.001, 0.03],
 }  # fmt: skip
 
 
@@ -324,6 +328,20 @@ def estimate_lm(training: SystemTraining, text: str, name: str, order: int, job:
             count_models.write_arpa(model, path, progress.add)
 
 
+def write_operations(training: SystemTraining) -> None:
+    """Write the operations of all sentence pairs, a line for each. DataError for an alignment that does not
+    fit the texts."""
+    lines = operation_lines(*training.texts, str(training.path(ALIGNMENT)))
+    with Progress(partial(files.number_of_lines, training.texts[0]), "lines", title="operations") as progress:
+        files.write_text(training.path(OPERATIONS), progress.over(lines))
+
+
+def estimate_operations(training: SystemTraining) -> None:
+    """Write a Kneser-Ney model of the operations."""
+    text = str(training.path(OPERATIONS))
+    estimate_lm(training, text, OSM, training.config.osm, COUNTING_OPERATIONS)
+
+
 def class_words(training: SystemTraining) -> None:
     """Write the classes of the words that the language model is trained on. If pairs are added to a model
     with an --lm-text, its classes are copied."""
@@ -382,7 +400,7 @@ def write_inis(training: SystemTraining) -> None:
         ini = moses_ini.with_absolute_paths(old, old.roots(beside=True))
         for feature in old.features:
             for key, path in feature.options.items():
-                if path in (TABLE, REORDERING, LM, CLASS_LM, CLASSES):
+                if path in (TABLE, REORDERING, LM, CLASS_LM, CLASSES, OSM):
                     ini = moses_ini.set_path(ini, feature.name, path, key)
         moses_ini.write(training.path(TUNED), ini)
     write_ini(training.path(INI), training.config)
@@ -403,6 +421,10 @@ def write_ini(path: Path, config: TrainConfig) -> None:
         f"ClassLM name=ClassLM0 path={CLASS_LM} classes={CLASSES} order={config.class_order}",
     ]
     weights = dict(WEIGHTS)
+    if config.osm:
+        features.append(f"OpSequenceModel name=OpSequenceModel0 num-features=5 path={OSM}")
+    else:
+        del weights["OpSequenceModel0"]
     if not config.class_lm:
         del features[7], weights["ClassLM0"]
     if not config.reordering:
@@ -435,6 +457,7 @@ STEPS: Steps = (
 )
 PRUNING: Steps = (Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune))  # instead of TABLE
 CLASSES_STEPS: Steps = (Step(CLASSES, CLASSES, class_words), Step(CLASS_LM, CLASS_LM, estimate_class_lm))
+OSM_STEPS: Steps = (Step(OPERATIONS, OPERATIONS, write_operations), Step(OSM, OSM, estimate_operations))
 
 
 def steps_of(config: TrainConfig) -> Steps:
@@ -442,8 +465,9 @@ def steps_of(config: TrainConfig) -> Steps:
     align_step, table, lm, ini = STEPS
     tables = PRUNING if config.prune.is_active() else (table,)
     classes = CLASSES_STEPS if config.class_lm else ()
+    operations = OSM_STEPS if config.osm else ()
     compiled = (Step("compiled model", COMPILED, compile_trained),) if config.compiled else ()
-    return (align_step, *tables, lm, *classes, ini, *compiled)
+    return (align_step, *tables, lm, *classes, *operations, ini, *compiled)
 
 
 # ---- added pairs -------------------------------------------------------------------------------------------
@@ -461,7 +485,7 @@ def add_config(
     try:
         for name in ("method", "symmetrization", "order", "reordering", "distortion_limit"):
             setattr(config, name, settings[name])
-        for name in ("class_lm", "class_order"):  # models of earlier versions have none
+        for name in ("class_lm", "class_order", "osm"):  # models of earlier versions have none
             setattr(config, name, settings.get(name, getattr(config, name)))
         for name in ("max_length", "smoothing", "block"):
             setattr(config.extract, name, extract[name])

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 # Settings that a model keeps when sentence pairs are added to it.
 SETTINGS = (
     "lm_text order class_lm class_order method symmetrization max_length smoothing no_reordering "
-    "prune_significance prune_count prune_entropy distortion_limit compile quantize quantize_lm"
+    "prune_significance prune_count prune_entropy distortion_limit osm compile quantize quantize_lm"
 ).split()
 
 
@@ -114,6 +114,7 @@ def parser() -> options.Parser:
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
+    add_setting(parser, TrainConfig, "osm")
     add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")
     parser.add_argument(

@@ -84,8 +84,8 @@ class Decoder:
         )
         if self.model.stateful and self.settings.search == CUBE:
             raise ConfigError(
-                f"cube pruning scores no networks inside the search: {self.model.stateful[0].feature.name}; "
-                "give --search stack, or rescore an n-best list"
+                f"cube pruning takes no networks and no operation sequence model inside the search: "
+                f"{self.model.stateful[0].feature.name}; give --search stack, or rescore an n-best list"
             )
         self.options = OptionBuilder(system, self.settings, self.weights, self.model, weighted)
         self.compiled = compiled_search(self.model)

@@ -8,7 +8,7 @@ from smt_bridge.decoder.system import PhraseBasedSystem
 FEATURE_KINDS = {
     "PhraseDictionaryMemory": "phrase table", REORDERING: "lexical reordering",
     **dict.fromkeys(LANGUAGE_MODELS, "count language model"), CLASS_LM: "language model of word classes",
-    "NeuralTranslation": "attention model",
+    "NeuralTranslation": "attention model", "OpSequenceModel": "operation sequence model",
     "NNJM": "joint model (NNJM)", "CSLM": "neural language model (CSLM)", "Distortion": "distance of jumps",
     "WordPenalty": "words, negative", "PhrasePenalty": "phrases", "UnknownWordPenalty": "unknown words",
 }  # fmt: skip
@@ -20,6 +20,7 @@ ORIENTATIONS = [
     f"{kind}, {side}" for side in ("from the last phrase", "to the next phrase")
     for kind in ("monotone", "swap", "discontinuous")
 ]  # fmt: skip
+OPERATION_SCORES = ("log10 p", "gap widths", "gaps opened", "open gaps", "unlinked source words")
 LM_SCORES = ("log p", "unknown words")
 
 
@@ -57,4 +58,6 @@ def score_descriptions(kind: str, count: int) -> list[str]:
         return [*TABLE_SCORES, *(f"column {number}" for number in range(len(TABLE_SCORES) + 1, count + 1))]
     if kind == REORDERING and count == len(ORIENTATIONS):
         return ORIENTATIONS
+    if kind == "OpSequenceModel" and count == len(OPERATION_SCORES):
+        return list(OPERATION_SCORES)
     return list(LM_SCORES) if kind in LANGUAGE_MODELS and count == len(LM_SCORES) else []

@@ -16,6 +16,7 @@ from smt_bridge.moses.ini import FALSE, FeatureLine, Ini, Weights, parse_truth
 TABLES = ("PhraseDictionaryMemory",)
 CLASS_LM = "ClassLM"  # a language model of word classes; Moses has no such line
 LANGUAGE_MODELS = ("KENLM", "SRILM", "IRSTLM", CLASS_LM)  # all kinds that read ARPA files
+NGRAM_MODELS = (*LANGUAGE_MODELS, "OpSequenceModel")  # kinds whose path= names an ARPA file
 REORDERING = "LexicalReordering"
 UNKNOWN = "UnknownWordPenalty"
 PENALTIES = ("Distortion", "WordPenalty", "PhrasePenalty", UNKNOWN)
@@ -147,7 +148,7 @@ def check_arguments(line: FeatureLine) -> None:
             f"num-features={line.options['num-features']}, but Moses gives this language model {scores}; 2 "
             "go with oov-feature=1"
         )
-    scores = SEARCH_FEATURES[line.kind].scores if line.kind in SEARCH_FEATURES else 1
+    scores = SEARCH_FEATURES[line.kind].scores_of(line) if line.kind in SEARCH_FEATURES else 1
     if line.kind in (*PENALTIES, *SEARCH_FEATURES) and line.scores != scores:
         has = "one score" if scores == 1 else f"{scores} scores"
         raise line.error(f"num-features={line.scores}: {line.kind} has {has}")

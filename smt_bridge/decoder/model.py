@@ -8,11 +8,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Generic, NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.io import files, mapped
+from nmt.ngram import count_models, trie_build, trie_model
 from nmt.ngram.count_models import LN10, KenLM
 from nmt.ngram.trie_model import TrieModel
 from nmt.ngram.trie_vocabulary import WordIds
@@ -27,6 +30,7 @@ from smt_bridge.decoder.automaton import (
     read_only,
     sentence_score,
 )
+from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.features.protocol import SearchFeature, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.sentence import Sentence
 
@@ -195,6 +199,34 @@ class KenLMWords(WordLM[Hashable]):
 
     def end(self, state: Hashable) -> tuple[float, Hashable]:
         return float(LN10 * self.model.BaseScore(state, "</s>", self.kenlm.State())), state
+
+
+def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
+    """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
+    only plain search can use. `cache`: None to parse an ARPA file each time. DataError for anything else,
+    ConfigError for a KenLM binary if kenlm is not installed, UserError if the disk of the cache is full."""
+    model = load_trie(path, cache)
+    if model is None:
+        return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
+    return AutomatonLM(model)
+
+
+def load_trie(path: str, cache: Cache | None) -> TrieModel | None:
+    """Load an ARPA file or a folder of nmt-ngram compile; None for anything else. `cache` and errors as in
+    `load_lm`."""
+    if mapped.is_mapped(path):
+        return trie_model.load_trie(path)
+    if not Path(path).is_file() or not count_models.is_arpa(path):
+        return None
+
+    def make() -> TrieModel:
+        if cache is None:
+            return trie_build.compile_model(count_models.read_arpa(path))
+        with files.naming_full_disk(cache.folder):
+            storage = cache.storage([path])
+            return trie_build.compile_model(count_models.read_arpa(path, storage), 0, storage)
+
+    return cache.keep([path], make, TrieModel) if cache else make()
 
 
 # ---- model and task ----------------------------------------------------------------------------------------

@@ -6,14 +6,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
 from nmt.io.numbers import shown
-from nmt.ngram import count_models, trie_build, trie_model, word_classes
-from nmt.ngram.count_models import KenLM
-from nmt.ngram.trie_model import TrieModel
+from nmt.ngram import count_models, word_classes
 from nmt.runs.directory import model_files
 from smt_bridge.decoder import feature_lines
 from smt_bridge.decoder.automaton import null_model
@@ -22,7 +19,7 @@ from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.feature_lines import CLASS_LM, LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.features.protocol import SearchFeature
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
-from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, ClassLM, KenLMWords
+from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, ClassLM, load_lm, load_trie
 from smt_bridge.decoder.table import PhraseTable
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
@@ -44,6 +41,7 @@ class PhraseBasedSystem:
     lms: Sequence[AnyWordLM]
     feature_lines: list[tuple[type[SearchFeature], FeatureLine]]  # of features in SEARCH_FEATURES
     search: dict[str, object]  # search settings in the ini: fields of SearchSettings
+    cache: Cache | None = None  # of parsed tables and models; None for none
 
     @property
     def word_lms(self) -> Sequence[AnyWordLM]:
@@ -52,7 +50,7 @@ class PhraseBasedSystem:
 
     def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
         """Load the system's features in SEARCH_FEATURES. UserError for one that cannot be used."""
-        return [kind.load(line, config) for kind, line in self.feature_lines]
+        return [kind.load_cached(line, config, self.cache) for kind, line in self.feature_lines]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -164,6 +162,7 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
             if line.kind in SEARCH_FEATURES
         ],
         search=search,
+        cache=cache,
     )
 
 
@@ -298,31 +297,3 @@ def load_line_lm(ini: Ini, line: FeatureLine, cache: Cache | None, beside: bool 
             f"path={path}: neither an ARPA file nor a folder of nmt-ngram compile, which a {CLASS_LM} needs"
         )
     return ClassLM(model, classes)
-
-
-def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
-    """Load an ARPA file or a folder of nmt-ngram compile as an automaton, or a binary file of KenLM, which
-    only plain search can use. `cache`: None to parse an ARPA file each time. DataError for anything else,
-    ConfigError for a KenLM binary if kenlm is not installed, UserError if the disk of the cache is full."""
-    model = load_trie(path, cache)
-    if model is None:
-        return KenLMWords(cast(KenLM, count_models.load_count_model(path)))
-    return AutomatonLM(model)
-
-
-def load_trie(path: str, cache: Cache | None) -> TrieModel | None:
-    """Load an ARPA file or a folder of nmt-ngram compile; None for anything else. `cache` and errors as in
-    `load_lm`."""
-    if mapped.is_mapped(path):
-        return trie_model.load_trie(path)
-    if not Path(path).is_file() or not count_models.is_arpa(path):
-        return None
-
-    def make() -> TrieModel:
-        if cache is None:
-            return trie_build.compile_model(count_models.read_arpa(path))
-        with files.naming_full_disk(cache.folder):
-            storage = cache.storage([path])
-            return trie_build.compile_model(count_models.read_arpa(path, storage), 0, storage)
-
-    return cache.keep([path], make, TrieModel) if cache else make()

@@ -129,6 +129,11 @@ def feature_problems(ini: Ini) -> Iterator[str]:
                         f"{location}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown "
                         "argument'); remove it"
                     )
+        if feature.kind == "OpSequenceModel" and feature.scores != (scores := operation_scores(feature)):
+            yield (
+                f"{location}: {feature.name} has num-features={feature.scores}, but {scores} scores; Moses "
+                "crashes at it. support-features=no goes with num-features=1, and nothing else does"
+            )
         if feature.kind.startswith(MULTI_MODEL):
             for name in feature.options.get("components", "").split(","):
                 if name not in names:
@@ -136,6 +141,12 @@ def feature_problems(ini: Ini) -> Iterator[str]:
                         f"{location}: {feature.name} combines {name or 'nothing'}, which is not a feature; "
                         "name tables of this ini in components="
                     )
+
+
+def operation_scores(feature: FeatureLine) -> int:
+    """The number of scores of an OpSequenceModel, which Moses decides by support-features= alone, and only by
+    the word `no`."""
+    return 1 if feature.options.get("support-features") == "no" else 5
 
 
 def components(ini: Ini) -> set[str]:

@@ -91,6 +91,7 @@ def write_weights(
 # ---- ini ---------------------------------------------------------------------------------------------------
 
 
+DEFAULT_SCORES = {"LexicalReordering": "6", "OpSequenceModel": "5"}  # num-features= of kinds; others: 1
 TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
 FALSE = ("false", "no", "n", "0")
 OLD_SECTIONS = set(
@@ -117,7 +118,7 @@ class FeatureLine:
         kind as in Moses."""
         if self.options.get("oov-feature", "").lower() in TRUE:
             return 2
-        return int(self.options.get("num-features", "6" if self.kind == "LexicalReordering" else "1"))
+        return int(self.options.get("num-features", DEFAULT_SCORES.get(self.kind, "1")))
 
     def error(self, problem: str) -> ConfigError:
         """Make an error whose message names this line."""

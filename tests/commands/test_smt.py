@@ -186,8 +186,8 @@ def test_without_numba(smt_model: Path, tmp_path: Path, command: Command) -> Non
 # What is replaced in a moses.ini, and the cause that is named.
 BAD_INIS = [
     (
-        ["\nWordPenalty\n", "\nOpSequenceModel\n"],
-        "moses.ini:14: the embedded engine has no feature OpSequenceModel",
+        ["\nWordPenalty\n", "\nGlobalLexicalModel\n"],
+        "moses.ini:14: the embedded engine has no feature GlobalLexicalModel",
     ),
     (["PhraseDictionaryMemory", "PhraseDictionaryCompact"], "give the text table that it was made from"),
     (["num-features=4", "num-features=5"], "5 scores and 4 weights"),

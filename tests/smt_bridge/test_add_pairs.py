@@ -61,7 +61,7 @@ def write(folder: Path, name: str, numbers: Iterable[int]) -> tuple[str, str]:
 def config(tmp_path: Path) -> TrainConfig:
     """Of the old text, with few settings that are the defaults."""
     return TrainConfig(
-        *write(tmp_path, "old", OLD), symmetrization="union", order=2, distortion_limit=4,
+        *write(tmp_path, "old", OLD), symmetrization="union", order=2, distortion_limit=4, osm=3,
         extract=ExtractConfig(max_length=3, smoothing="good-turing"), prune=PruneConfig(prune_count=1),
     )  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_workers_keep_the_same_models(config: TrainConfig, trained: Path, tmp_pa
     assert contents(tmp_path / "shared") == contents(trained)
 
 
-@pytest.mark.parametrize("steps", range(1, 5))
+@pytest.mark.parametrize("steps", range(1, 7))
 def test_a_killed_addition_resumes(
     steps: int, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,13 +13,15 @@ import pytest
 from nmt.cli import ngram
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks, mapped
-from nmt.ngram import counting, disk_counts
+from nmt.ngram import count_models, counting, disk_counts, estimators
 from nmt.work.executors import ExecutorConfig
 from smt_bridge import compiled_model, train_system
 from smt_bridge.cli import compile as cli_compile
 from smt_bridge.config import CompileConfig, TrainConfig
 from smt_bridge.decoder import system
+from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
+from smt_bridge.moses.operations import operation_lines
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_system import (
@@ -31,6 +33,8 @@ from smt_bridge.train_system import (
     EXTRACTION,
     INI,
     LM,
+    OPERATIONS,
+    OSM,
     REORDERING,
     SETTINGS,
     TABLE,
@@ -115,6 +119,22 @@ def pruned_config(folder: Path) -> TrainConfig:
 
 def tables(folder: Path) -> list[bytes]:
     return [gzip.decompress((folder / name).read_bytes()) for name in (TABLE, REORDERING)]
+
+
+def test_the_operation_sequence_model(tmp_path: Path) -> None:
+    """It is the n-gram model of the operations, and a feature of the system."""
+    config = replace(pruned_config(tmp_path), osm=3)
+    train(tmp_path / "model", config)
+    lines = list(operation_lines(config.source, config.target, config.alignment))
+    assert list(files.read_lines(tmp_path / "model" / OPERATIONS)) == lines
+    settings = estimators.KneserNeyConfig(3, discount_fallback=estimators.FALLBACK_DISCOUNTS)
+    model = estimators.estimate_kneser_ney(map(str.split, lines), settings)
+    count_models.write_arpa(model, tmp_path / "osm")
+    assert list(files.read_lines(tmp_path / "model" / OSM)) == list(files.read_lines(tmp_path / "osm"))
+    trained = system.load(str(tmp_path / "model"), use_cache=False)
+    (feature,) = trained.load_features(DecoderConfig())
+    assert (feature.name, feature.scores) == ("OpSequenceModel0", 5)
+    assert trained.weights[feature.name] == [0.08, -0.02, 0.02, -0.001, 0.03]  # of Moses' train-model.perl
 
 
 def test_pruned_tables_are_those_of_filtering(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class NeuralTranslation(StatefulFeature):
     the network has read different words, or if the softmax is restricted."""
 
     arguments: ClassVar[Set[str]] = frozenset({"path", "neural-recombine", "neural-beam", "restricted"})
-    scores: ClassVar[int] = 1
+    scores: int = 1
     # Knowing the source, the network gives words higher probabilities than a language model does. With 0.5, a
     # beam of 50 finds translations with higher totals than with 0 or 0.3 (Multi30k, network of perplexity 8).
     stand_in: ClassVar[float] = 0.5

@@ -148,7 +148,7 @@ class NgramFeature(StatefulFeature):
     """Base class of features that are n-gram networks. Each has one score."""
 
     arguments: ClassVar[Set[str]] = frozenset({"factor", "path", "normalized"})
-    scores: ClassVar[int] = 1
+    scores: int = 1
     stand_in: ClassVar[float] = 1.0
     needs_torch: ClassVar[bool] = True
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from nmt.errors import ConfigError
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
+from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.moses.ini import FeatureLine
@@ -25,7 +26,7 @@ class SearchFeature(ABC):
     """A feature of the search, shared by several threads."""
 
     arguments: ClassVar[Set[str]]  # allowed in its line besides name=, num-features= and tuneable=
-    scores: ClassVar[int]  # K
+    scores: int  # K
     needs_torch: ClassVar[bool] = False  # whether commands set up torch for it
     name: str
 
@@ -34,6 +35,17 @@ class SearchFeature(ABC):
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
         """Load the feature of a line in [feature]; its path= has already been resolved. UserError for a
         feature that cannot be used."""
+
+    @classmethod
+    def load_cached(cls, line: FeatureLine, config: DecoderConfig, cache: Cache | None) -> Self:
+        """Like `load`, for features that keep what they parse in the decoder's cache; None for none."""
+        return cls.load(line, config)
+
+    @classmethod
+    def scores_of(cls, line: FeatureLine) -> int:
+        """The number of scores that a feature has by its line, which num-features= has to give. ConfigError
+        for an argument that is malformed."""
+        return cls.scores
 
     def of_options(self, sentence: Sentence) -> Floats:
         """Context-free scores of each option: (O, K). As with Moses' EvaluateWithSourceContext, they do not

@@ -3,10 +3,12 @@ own by SEARCH_FEATURES["Mine"] = Mine; see CONTRIBUTING.md."""
 
 from smt_bridge.decoder.features.neural_translation import NeuralTranslation
 from smt_bridge.decoder.features.ngram_networks import CSLMFeature, NNJMFeature
+from smt_bridge.decoder.features.operation_sequence import OperationSequenceModel
 from smt_bridge.decoder.features.protocol import SearchFeature
 
 SEARCH_FEATURES: dict[str, type[SearchFeature]] = {
     "CSLM": CSLMFeature,
     "NNJM": NNJMFeature,
     "NeuralTranslation": NeuralTranslation,
+    "OpSequenceModel": OperationSequenceModel,
 }

@@ -19,16 +19,17 @@ def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
     (tmp_path / "lm").write_text("x y y\ny x\n" * 3)
     config = TrainConfig(
         inputs.source, inputs.target, inputs.alignment, str(tmp_path / "lm"), order=2, reordering=False,
-        distortion_limit=3, extract=ExtractConfig(max_length=2),
+        distortion_limit=3, extract=ExtractConfig(max_length=2), osm=2,
     )  # fmt: skip
     train_system.train(tmp_path / "made", config)
     given = ["-s", inputs.source, "-t", inputs.target, "-a", inputs.alignment, "-q", "--no-reordering"]
     given += ["--lm-text", f"{tmp_path}/lm", "--order", "2", "--distortion-limit", "3", "--max-length", "2"]
+    given += ["--osm", "2"]
     assert main([f"{tmp_path}/own", *given]) == 0
     made, own = (
         {
             name: (tmp_path / folder / name).read_bytes()
-            for name in train_system.RESULTS
+            for name in (*train_system.RESULTS, train_system.OPERATIONS, train_system.OSM)
             if (tmp_path / folder / name).exists()
         }
         for folder in ("made", "own")
@@ -47,6 +48,7 @@ def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
         ("--quantize", "7", "argument --quantize"),
         ("--symmetrization", "shrink", "argument --symmetrization"),
         ("--distortion-limit", "-2", "argument --distortion-limit"),
+        ("--osm", "11", "argument --osm"),
     ],
 )
 def test_refused_before_a_folder_is_made(

@@ -24,6 +24,7 @@ from smt_bridge.decoder.model import (
     State,
     WeightedFeature,
     WordLM,
+    load_lm,
 )
 from tests.smt_bridge.decoder.models import TARGET, Stateful, decoder, same_lists, sentence, write_model
 
@@ -127,7 +128,7 @@ def texts_of(seed: int) -> list[list[str]]:
 
 
 def test_word_by_word_is_sentence_by_sentence(tmp_path: Path) -> None:
-    lm = system.load_lm(str(write_model(tmp_path, 1) / "lm0"))
+    lm = load_lm(str(write_model(tmp_path, 1) / "lm0"))
     assert isinstance(lm, AutomatonLM) and lm.automaton is not None
     check(lm, texts_of(1))
     assert lm.knows("p") and not lm.knows("zz") and lm.number("zz") == lm.number("yy") != lm.number("p")
@@ -141,7 +142,7 @@ def test_kenlm_is_the_automaton(tmp_path: Path) -> None:
     """Probabilities agree in single precision, and states are equal if those of the automaton are."""
     pytest.importorskip("kenlm", reason="needs kenlm: pip install 'nmt-smt[kenlm]'")
     path = str(write_model(tmp_path, 1) / "lm0")
-    ours, theirs = system.load_lm(path), KenLMWords(count_models.KenLM(path))
+    ours, theirs = load_lm(path), KenLMWords(count_models.KenLM(path))
     check(theirs, texts_of(2))
     states: dict[object, object] = {}
     for text in texts_of(3):

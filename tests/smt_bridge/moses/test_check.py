@@ -53,6 +53,10 @@ PROBLEMS = {
         ("PhraseDictionaryMemory", "ProbingPT"),
         "moses.ini:8: ProbingPT reads the folder that Moses' CreateProbingPT2 makes, but t is a file",
     ),
+    "operation sequence model": (
+        ("KENLM name=LM0 factor=0 path=lm order=5", "OpSequenceModel name=LM0 num-features=1 path=lm"),
+        "moses.ini:10: LM0 has num-features=1, but 5 scores; Moses crashes at it",
+    ),
     "all zero": (("LM0= 0.5", "LM0= 0"), "all weights of LM0 are 0"),
 }
 

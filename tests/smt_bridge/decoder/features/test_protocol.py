@@ -43,7 +43,7 @@ class Letters(SearchFeature):
     """A stateless feature with two scores: the numbers of p and q in the target."""
 
     arguments: ClassVar[Set[str]] = frozenset({"times"})
-    scores: ClassVar[int] = 2
+    scores: int = 2
 
     def __init__(self, name: str, times: float) -> None:
         self.name, self.times = name, times
@@ -62,7 +62,7 @@ class Aligned(StatefulFeature):
     sentence is scored too."""
 
     arguments: ClassVar[Set[str]] = frozenset()
-    scores: ClassVar[int] = 1
+    scores: int = 1
     stand_in: ClassVar[float] = 0.0
 
     def __init__(self, name: str) -> None:
