@@ -99,7 +99,7 @@ def score(lm: Trie, text: Ints, first: Ints, scores: Floats) -> None:
 
 @njit
 def are_within(records: Words64, row: Ints, limits: Ints, start: int, stop: int) -> bool:
-    """The same as `are_within` of nmt/ngram/trie.py."""
+    """Check the fields of n-grams as `are_within` of nmt/ngram/trie.py does, with its arguments."""
     width, at = row[WIDTH], row[BASE] + start * row[WIDTH]
     word, link, log_prob = row[WORD], row[LINK], row[LOG_PROB]
     backoff, children = row[BACKOFF], row[CHILDREN]
