@@ -46,7 +46,7 @@ class Expansion:
     ends: Tensor  # whether the word is the end symbol
 
     def select(self, rows: Tensor) -> "Expansion":
-        """Those continuations for which `rows` (K,) is true."""
+        """The continuations for which `rows` (K,) is true."""
         return Expansion(self.parent[rows], self.word[rows], self.total[rows], self.ends[rows])
 
 
