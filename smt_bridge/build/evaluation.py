@@ -1,24 +1,27 @@
-"""Translate the development set with each system of a build, choose the best, and measure what each part
-adds.
+"""Translate the development set with each system of a build, choose one, and measure what each part adds.
+
+Networks cost time in every search, and more weights fit any development set better. So the system with
+networks is chosen only where it is better beyond chance, by a paired bootstrap (Koehn 2004).
 
 A part's worth is the BLEU that is lost on the n-best lists of the tuning if the weights are tuned again
-without it, as smt-tune-nbest --drop does.
+without it, cross-validated: weights of one half of the sentences choose the translations of the other.
 """
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
+from nmt.analysis.statistics import SAMPLES, resampled_sums
 from nmt.compute import device
 from nmt.io import files
 from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import BuildTexts
-from smt_bridge.build.networks import FEATURES, WORDS
+from smt_bridge.build.networks import FEATURES, WORDS, feature_name
 from smt_bridge.build.plan import Rates
 from smt_bridge.build.training import DEV, NETWORKS
 from smt_bridge.build.tuning import (
@@ -30,11 +33,11 @@ from smt_bridge.build.tuning import (
     read_result,
     sample_lines,
 )
-from smt_bridge.tuning import loop, tuner
+from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning.bleu import bleu
-from smt_bridge.tuning.mert import Mert
-from smt_bridge.tuning.tuner import silent
+from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, Stats, bleu
+from smt_bridge.tuning.expected_bleu import ExpectedBleu
+from smt_bridge.tuning.pool import Pool
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +46,7 @@ OUTPUTS = "outputs"  # below the folder of the development set
 NEURAL = "neural"  # the attention model alone
 TUNING = "tuning"  # tuning once more, without a part
 BEAM = BeamConfig(beam_size=5)
+SIGNIFICANT = 0.05  # p-value below which a system is better beyond chance
 PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reordering"}
 
 
@@ -53,8 +57,11 @@ class Evaluation:
 
     chosen: str  # PHRASE_BASED or HYBRID
     whole: dict[str, float]  # of each system on `comparison_lines`
-    lists: float  # of the chosen system on the n-best lists of its tuning
-    without: dict[str, float] = field(default_factory=dict)  # of it without each part, on the same lists
+    lists: float  # of the chosen system on the n-best lists of its tuning, cross-validated
+    without: dict[str, float] = field(default_factory=dict)  # of it without each part, likewise
+    # p-values: of the system with networks against each other system, and of each part
+    doubts: dict[str, float] = field(default_factory=dict)
+    part_doubts: dict[str, float] = field(default_factory=dict)
 
 
 def comparison_lines(build: Build, name: str) -> list[str]:
@@ -75,17 +82,15 @@ def evaluate(build: Build) -> None:
         translations[NEURAL] = translate_alone(build)
         progress.add(seconds[NEURAL])
     references = loop.make_references([comparison_lines(build, "dev.target")])
-    whole = {}
+    rows = {name: corpus_statistics(lines, references) for name, lines in translations.items()}
     for name, lines in translations.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
-        statistics = [
-            reference.statistics(line.split()) for reference, line in zip(references, lines, strict=True)
-        ]
-        whole[name] = float(bleu(np.array(statistics, np.float64).sum(0)))
-        log.info("%s: BLEU %.2f on %s lines", name, 100 * whole[name], f"{len(lines):,}")
-    chosen = choose({name: whole[name] for name in tuned_systems(build)})
-    lists, without = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
-    result = Evaluation(chosen, whole, lists, without)
+        log.info("%s: BLEU %.2f on %s lines", name, 100 * corpus_bleu(rows[name]), f"{len(lines):,}")
+    doubts = {name: doubt(rows[HYBRID], rows[name]) for name in rows if HYBRID in rows and name != HYBRID}
+    chosen = choose(doubts)
+    lists, without, part_doubts = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
+    whole = {name: corpus_bleu(row) for name, row in rows.items()}
+    result = Evaluation(chosen, whole, lists, without, doubts, part_doubts)
     files.write_text(build.work / FILE, [json.dumps(asdict(result))])
 
 
@@ -99,10 +104,32 @@ def tuned_systems(build: Build) -> list[str]:
     return [PHRASE_BASED, *([HYBRID] if build.plan.networks else [])]
 
 
-def choose(scores: dict[str, float]) -> str:
-    """Name of the system with the highest BLEU; on ties the last one, which has networks. `scores`: BLEU by
-    name."""
-    return max(reversed(scores), key=lambda name: scores[name])
+def corpus_statistics(lines: Sequence[str], references: Sequence[BleuReferences]) -> Stats:
+    """BLEU statistics of the translation of each sentence, (S, 9), see bleu.py."""
+    rows = [reference.statistics(line.split()) for reference, line in zip(references, lines, strict=True)]
+    return np.array(rows, np.float64)
+
+
+def corpus_bleu(rows: Stats) -> float:
+    """BLEU, 0 to 1, of statistics of sentences, (S, 9)."""
+    return float(bleu(rows.sum(0)))
+
+
+def doubt(rows: Stats, others: Stats) -> float:
+    """How doubtful it is that one system is better than another: the p-value of a paired bootstrap (Koehn
+    2004), one-sided, the share of resampled texts whose BLEU is not higher. `rows`, `others`: statistics of
+    the same sentences, (S, 9) each."""
+    both = np.hstack([rows, others]).astype(np.int64)
+    sums = resampled_sums(both, np.zeros(len(both), np.int64), 1, SAMPLES).reshape(SAMPLES, 2, COLUMNS)
+    scores = bleu(sums)
+    return float((1 + (scores[:, 0] <= scores[:, 1]).sum()) / (1 + SAMPLES))
+
+
+def choose(doubts: Mapping[str, float]) -> str:
+    """Name of the system to keep: the one with networks if it is better than the one without beyond chance.
+    `doubts`: p-values of the system with networks against others, by their names; none if there are no
+    networks."""
+    return HYBRID if doubts.get(PHRASE_BASED, 1.0) < SIGNIFICANT else PHRASE_BASED
 
 
 def expected_seconds(build: Build) -> dict[str, float]:
@@ -156,38 +183,51 @@ def translate_alone(build: Build) -> list[str]:
 
 def ablation(
     build: Build, name: str, on_tuned: Callable[[], None] = lambda: None
-) -> tuple[float, dict[str, float]]:
-    """Measure what each part of a system contributes. Returns BLEU, 0 to 1, on the n-best lists of its tuning
-    with all parts, and BLEU without each part, by the name of its feature.
+) -> tuple[float, dict[str, float], dict[str, float]]:
+    """Measure what each part of a system contributes. Returns cross-validated BLEU, 0 to 1, on the n-best
+    lists of its tuning with all parts; the same without each part, by the name of its feature; and p-values
+    of the differences. `on_tuned` is called after each measurement.
 
-    Weights are tuned again by MERT for each measurement, whichever tuner the system was tuned with, so that
-    the numbers can be compared. `on_tuned` is called after each tuning.
+    Weights are tuned by expected BLEU for each measurement, whichever tuner the system was tuned with: no
+    seed then adds to the differences.
     """
     result = read_result(build, name)
     system_tuning = make_tuning(build, name, result.names, result.lines)
     system_tuning.load()
     pool, start = system_tuning.pool(), system_tuning.iterations[system_tuning.best()].weights
 
-    def bleu_without(*dropped: str) -> float:
+    def rows_without(*dropped: str) -> Stats:
         reduced = replace(pool, features=pool.features.copy())
         pools.drop_features(reduced, dropped)
-        seeds = [build.config.seed]
-        points = tuner.run_seeds(reduced, Mert(), start, seeds, system_tuning.threads, silent)
+        rows = cross_validated(reduced)
         on_tuned()
         without_what = f" without {', '.join(dropped)}" if dropped else ""
-        log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * points[0].bleu)
-        return points[0].bleu
+        log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * corpus_bleu(rows))
+        return rows
 
-    weights = pools.to_weights(result.names, start)
-    return bleu_without(), {part: bleu_without(part) for part in parts(build) if part in weights}
+    whole, weights = rows_without(), pools.to_weights(result.names, start)
+    without = {part: rows_without(part) for part in parts(build) if part in weights}
+    return (
+        corpus_bleu(whole),
+        {part: corpus_bleu(rows) for part, rows in without.items()},
+        {part: doubt(whole, rows) for part, rows in without.items()},
+    )
+
+
+def cross_validated(pool: Pool) -> Stats:
+    """Statistics of each sentence's best hypothesis, (S, 9), by weights that are tuned on the other half of
+    the sentences: those with even numbers, or those with odd ones. Those of a single sentence are tuned on
+    it."""
+    halves = [range(first, pool.sentences, 2) for first in (0, 1)] if pool.sentences > 1 else [range(1)] * 2
+    stats = np.empty((pool.sentences, COLUMNS))
+    for tuned, other in (halves, halves[::-1]):
+        part = pool.part(other)
+        weights = ExpectedBleu().tune(pool.part(tuned), None, 0).weights
+        stats[list(other)] = part.stats[part.best(weights)]
+    return stats
 
 
 def parts(build: Build) -> dict[str, str]:
     """Map the features whose contribution is measured to their descriptions."""
     networks = {feature_name(FEATURES[network.name]): WORDS[network.name] for network in build.plan.networks}
     return networks | PARTS
-
-
-def feature_name(line: str) -> str:
-    """Name of the feature that a line of an ini defines: `CSLM name=CSLM0 ...` -> `CSLM0`"""
-    return next(word.removeprefix("name=") for word in line.split() if word.startswith("name="))

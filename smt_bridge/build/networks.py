@@ -12,7 +12,7 @@ Name = Literal["attention", "joint", "cslm"]
 Section = Mapping[str, object]
 
 ORDER: tuple[Name, ...] = ("attention", "joint", "cslm")  # trained in this order: the longest first
-START = 0.1  # weight of a network where tuning starts; Σ |w| of the other features is 1
+START = 0.1  # weight of a network before its lists are seen; Σ |w| of the other features is 1
 FEATURES: dict[Name, str] = {  # their lines in [feature] of the ini; neural-beam: docs/smt.md
     "attention": "NeuralTranslation name=NMT0 path={path} neural-beam=50",
     "joint": "NNJM name=NNJM0 factor=0 path={path} normalized=true",
@@ -128,3 +128,8 @@ RECIPES: tuple[Recipe, ...] = (
 def recipe(network: Name, pairs: int) -> Recipe | None:
     """The recipe of a network for a corpus of `pairs` pairs; None if the corpus is too small for it."""
     return next((entry for entry in RECIPES if entry.network == network and pairs >= entry.pairs), None)
+
+
+def feature_name(line: str) -> str:
+    """Name of the feature that a line of an ini defines: `CSLM name=CSLM0 ...` -> `CSLM0`"""
+    return next(word.removeprefix("name=") for word in line.split() if word.startswith("name="))

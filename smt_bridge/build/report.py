@@ -24,8 +24,8 @@ from nmt.runs.checkpoint import load_tensors
 from smt_bridge.build import budget, evaluation, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
-from smt_bridge.build.evaluation import OUTPUTS, Evaluation
-from smt_bridge.build.networks import ORDER, WORDS
+from smt_bridge.build.evaluation import OUTPUTS, SIGNIFICANT, Evaluation
+from smt_bridge.build.networks import FEATURES, ORDER, WORDS, feature_name
 from smt_bridge.build.plan import NetworkPlan, reason_left_out
 from smt_bridge.build.training import DEV, NETWORKS, RUNS
 from smt_bridge.moses import ini as moses_ini
@@ -82,6 +82,7 @@ class SystemFacts:
     bleu: float  # on the development set, 0 to 100
     chosen: bool = False
     note: str = ""
+    p: float | None = None  # p-value of the gain of the system with networks over this one
 
 
 @dataclass
@@ -94,6 +95,7 @@ class Facts:
     reason: str = ""  # why this system was chosen: a sentence
     candidates: Sequence[SystemFacts] = ()
     without: Mapping[str, float] = field(default_factory=dict)  # by part: the same BLEU without it, 0 to 100
+    doubts: Mapping[str, float] = field(default_factory=dict)  # by part: p-value of what it adds
     sizes: Mapping[str, int] = field(default_factory=dict)  # "pairs read" -> 29000, in the order to show
     steps: Sequence[StepFacts] = ()
     networks: Sequence[NetworkFacts] = ()
@@ -161,7 +163,7 @@ def system_section(facts: Facts) -> str:
     """The chosen system, the reason, and the other systems that were tuned, in HTML."""
     columns = [
         Column("system", "name"), Column("dev BLEU", "bleu", 2, best=True), Column("chosen", "chosen"),
-        Column("remark", "note"),
+        Column("p of the hybrid's gain", "p", 3), Column("remark", "note"),
     ]  # fmt: skip
     rows = [vars(row) | {"chosen": "yes" if row.chosen else ""} for row in facts.candidates]
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
@@ -181,10 +183,16 @@ def ablation_section(facts: Facts) -> str:
         return ""
     columns = [
         Column("part", "part"), Column("dev BLEU without it", "bleu", 2), Column("the part adds", "adds", 2),
-        Column("weights without it", "weights"),
+        Column("p", "p", 3), Column("weights without it", "weights"),
     ]  # fmt: skip
     rows = [
-        {"part": part, "bleu": bleu, "adds": facts.bleu - bleu, "weights": "tuned again"}
+        {
+            "part": part,
+            "bleu": bleu,
+            "adds": facts.bleu - bleu,
+            "p": facts.doubts.get(part),
+            "weights": "tuned again",
+        }
         for part, bleu in facts.without.items()
     ]
     whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
@@ -286,6 +294,7 @@ def gather_facts(build: Build) -> Facts:
         reason=chosen_reason(build, result),
         candidates=candidate_facts(build, result),
         without={evaluation.parts(build)[part]: 100 * score for part, score in result.without.items()},
+        doubts={evaluation.parts(build)[part]: p for part, p in result.part_doubts.items()},
         sizes=size_facts(build),
         steps=step_facts(build),
         networks=[network_facts(build, network) for network in build.plan.networks],
@@ -295,7 +304,9 @@ def gather_facts(build: Build) -> Facts:
         notes=[
             *plan_notes(build),
             "The contribution of a part is measured on the n-best lists of the tuning, with weights tuned "
-            "again without it; a search without it would produce other translations.",
+            "again without it on one half of the sentences and applied to the other; a search without it "
+            "would produce other translations.",
+            *useless_networks(build, result),
             *tuning_warnings(build),
         ],
     )
@@ -333,11 +344,31 @@ def tuning_warnings(build: Build) -> list[str]:
     return [f"The {name} system: {warning}." for name, warning in warnings if warning]
 
 
+def useless_networks(build: Build, result: Evaluation) -> Iterator[str]:
+    """A sentence for each network of the chosen system that adds nothing beyond chance."""
+    for network in build.plan.networks:
+        p = result.part_doubts.get(feature_name(FEATURES[network.name]), 0.0)
+        if p >= SIGNIFICANT:
+            yield (
+                f"The {WORDS[network.name]} adds nothing that is beyond chance (p = {p:.2f}): a system "
+                "without it would be faster."
+            )
+
+
 def chosen_reason(build: Build, result: Evaluation) -> str:
     """Explain why this system was chosen."""
     if not build.plan.networks:
         return "The phrase-based system alone: the corpus or the budget is too small for networks."
-    return f"The {result.chosen} system: of those that were tuned, it decodes the development set best."
+    if tuning.PHRASE_BASED not in result.doubts:  # of an older build
+        return f"The {result.chosen} system: of those that were tuned, it decodes the development set best."
+    gain = 100 * (result.whole[tuning.HYBRID] - result.whole[tuning.PHRASE_BASED])
+    p = result.doubts[tuning.PHRASE_BASED]
+    test = (
+        f"{gain:+.2f} BLEU on the development set, p = {p:.3f} by a paired bootstrap of {SAMPLES:,} samples"
+    )
+    if result.chosen == tuning.HYBRID:
+        return f"The hybrid system: it is better than the phrase-based system beyond chance ({test})."
+    return f"The phrase-based system: with networks it is not better beyond chance ({test})."
 
 
 def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
@@ -345,7 +376,7 @@ def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
     chosen."""
     notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
     return [
-        SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""))
+        SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""), result.doubts.get(name))
         for name, score in result.whole.items()
     ]
 

@@ -7,13 +7,14 @@ import logging
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from nmt.compute import device
 from nmt.io import files, locks, manifest
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import BuildTexts
-from smt_bridge.build.networks import FEATURES, START
+from smt_bridge.build.networks import FEATURES, START, feature_name
 from smt_bridge.build.plan import TuningPlan
 from smt_bridge.build.training import BASE, DEV, NETWORKS
 from smt_bridge.decoder import system as systems
@@ -26,6 +27,7 @@ from smt_bridge.moses.ini import Ini
 from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.loop import Tuning, decode, starting_weights, whole_weights
+from smt_bridge.tuning.new_features import fit_alone
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
 log = logging.getLogger(__name__)
@@ -57,13 +59,19 @@ def tune_phrase_based(build: Build) -> None:
 
 
 def tune_hybrid(build: Build) -> None:
-    """Tune the system with all networks. It starts from the weights of the phrase-based system, and START for
-    each network."""
+    """Tune the system with all networks. It starts from the weights of the phrase-based system; START of each
+    network only says that it counts: `fit_alone` replaces it after the first lists."""
     ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
     for network in build.plan.networks:
         line = FEATURES[network.name].format(path=f"../{NETWORKS}/{network.name}")
         ini = moses_ini.add_feature(ini, line, [START])
     tune(build, HYBRID, ini, build.plan.tuning.lines_of_hybrid)
+
+
+def network_columns(names: Sequence[str]) -> list[int]:
+    """Indices of the weights of networks among all weights. `names`: such as LM0_0."""
+    networks = {feature_name(line) for line in FEATURES.values()}
+    return [at for at, feature in enumerate(pools.feature_names(names)) if feature in networks]
 
 
 def ini_path(build: Build, name: str) -> Path:
@@ -95,6 +103,7 @@ def tune(build: Build, name: str, start: Ini, lines: int) -> None:
                 build, tuning, decode(decoder, weights, source, build.config.workers, "dev.source")
             ),
             loop.make_references([target]),
+            partial(fit_alone, columns=network_columns(tuning.names)),
         )
     best = tuning.iterations[tuning.best()]
     log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)

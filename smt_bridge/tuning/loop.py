@@ -240,15 +240,21 @@ def make_references(texts: Sequence[Sequence[str]]) -> list[BleuReferences]:
 
 
 Decode = Callable[[Weights], Generator[PhraseTranslation]]  # translates the development set with weights
+Refine = Callable[[Pool, Floats], Floats]  # lists so far, weights to start from (D,) -> better ones (D,)
 
 
 def run(
-    tuning: Tuning, starts: Sequence[Floats], decode: Decode, references: Sequence[BleuReferences]
+    tuning: Tuning,
+    starts: Sequence[Floats],
+    decode: Decode,
+    references: Sequence[BleuReferences],
+    refine: Refine = lambda pool, weights: weights,
 ) -> str:
     """Decode with the weights `starts`, (D,) each, then tune and decode in turns until a stopping rule
     applies; returns the reason to stop. Reads finished iterations from the folder of the tuning first, and
     writes each new one. UserError if no weights change BLEU or a file cannot be written; DataError for a
-    damaged file, or as from `make_pool`. `references`: of each sentence."""
+    damaged file, or as from `make_pool`. `references`: of each sentence; `refine`: changes all starts but the
+    first by the lists of those before."""
     tuning.load()
     if tuning.iterations:
         log.info(
@@ -259,7 +265,9 @@ def run(
     cache: list[dict[str, list[int]]] = [{} for _ in references]
     while not (reason := tuning.stop_reason()):
         if len(tuning.iterations) < len(starts):
-            point = TuningPoint(pools.normalize(starts[len(tuning.iterations)]), 0.0)
+            start = starts[len(tuning.iterations)]
+            start = refine(tuning.pool(), start) if tuning.iterations else start
+            point = TuningPoint(pools.normalize(start), 0.0)
         else:
             point = tuning.next_weights()
             if not np.any(point.weights):

@@ -47,9 +47,11 @@ class LineSearch:
             return np.asarray(self.columns[:, column[0]] * direction[column[0]])
         return self.values(direction)
 
-    def best(self, values: Floats, direction: Floats) -> tuple[float, float]:
+    def best(
+        self, values: Floats, direction: Floats, limits: tuple[float, float] | None = None
+    ) -> tuple[float, float]:
         """The step along `direction` (D,) with the highest corpus BLEU, and this BLEU. `values`: scores at
-        step 0, (N,)."""
+        step 0, (N,); `limits`: the shortest and the longest step allowed; None for any."""
         pool = self.pool
         find, add = (trace_envelope, sum_bends) if HAVE_NUMBA else (envelope, cumulative_statistics)
         first, rows_before, rows_after, steps = find(values, self.slopes(direction), pool.starts)
@@ -57,13 +59,13 @@ class LineSearch:
         steps = steps[order]
         sums = add(pool.stats, first, rows_before[order], rows_after[order])
         scores = bleu(sums)  # before the first bend, after it, ...
-        scores[1:-1][steps[1:] - steps[:-1] < NARROW] = -1
-        best = int(np.argmax(scores))
         if not len(steps):
-            return 0.0, float(scores[0])
-        low = steps[best - 1] if best > 0 else steps[0] - 1.0
-        high = steps[best] if best < len(steps) else steps[-1] + 1.0
-        return float((low + high) / 2), float(scores[best])
+            return 0.0 if limits is None else float(np.clip(0.0, *limits)), float(scores[0])
+        low, high = (steps[0] - 1.0, steps[-1] + 1.0) if limits is None else limits
+        ends = np.concatenate([[low], np.clip(steps, low, high), [high]])
+        scores[ends[1:] - ends[:-1] < NARROW] = -1
+        best = int(np.argmax(scores))
+        return float((ends[best] + ends[best + 1]) / 2), float(scores[best])
 
 
 # ---- the envelopes of all sentences, compiled --------------------------------------------------------------
@@ -253,9 +255,11 @@ def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Float
 @dataclass
 class Mert:
     """Minimum error rate training: line search from the initial weights, the other starting points and random
-    ones, which continues from the best few points along more directions."""
+    ones, which continues from the best few points along more directions. The weights of the best points may
+    be averaged, as in Cettolo et al. 2011."""
 
     restarts: int = number(20, least=0, help="random starting points of mert, besides the initial weights")
+    averaged: int = number(1, least=1, help="best points of mert whose weights are averaged")
 
     def tune(
         self,
@@ -267,7 +271,8 @@ class Mert:
         threads: int = 1,
         progress: Progress = silent,
     ) -> TuningPoint:
-        """Search from all starting points; returns the best point. Parameters as in `Tuner.tune`."""
+        """Search from all starting points; returns the best point, or the average of the best few. Parameters
+        as in `Tuner.tune`."""
         search, free = LineSearch(pool), ~pool.constant()
         rng = np.random.default_rng(seed)
         start_points = [*([] if start is None else [start]), *others]
@@ -295,5 +300,6 @@ class Mert:
                 candidates += climb_all(polished, len(points), POLISH_DIRECTIONS)
             finally:  # after an interrupt, end the climbs in progress
                 stop.set()
-        best = max(candidates, key=lambda point: point.bleu)
-        return TuningPoint(normalize(best.weights), best.bleu)
+        candidates.sort(key=lambda point: -point.bleu)  # stable: the first of equals
+        weights = normalize(np.mean([point.weights for point in candidates[: self.averaged]], axis=0))
+        return TuningPoint(weights, candidates[0].bleu if self.averaged == 1 else pool.bleu(weights))

@@ -140,6 +140,12 @@ class Pool:
         """Corpus BLEU, 0 to 1, of each sentence's best hypothesis under these weights (D,)."""
         return float(bleu(self.stats[self.best(weights)].sum(0)))
 
+    def part(self, sentences: Sequence[int]) -> "Pool":
+        """The pool of some sentences, by their indices, in this order."""
+        sizes = [int(self.starts[at + 1] - self.starts[at]) for at in sentences]
+        rows = np.concatenate([np.arange(self.starts[at], self.starts[at + 1]) for at in sentences])
+        return Pool(self.names, self.features[rows], self.stats[rows], np.cumsum([0, *sizes]))
+
     def constant(self) -> NDArray[np.bool_]:
         """Whether each feature is constant within every sentence, so that its weight has no effect: (D,)"""
         low = np.minimum.reduceat(self.features, self.starts[:-1])

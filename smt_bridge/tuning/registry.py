@@ -4,6 +4,7 @@ loop. A plugin adds its own tuners to TUNERS."""
 from dataclasses import dataclass
 
 from nmt.config.settings import name_in, number
+from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pro import Logistic, Margin, Pro
@@ -15,6 +16,7 @@ from smt_bridge.tuning.tuner import Tuner
 TUNERS: dict[str, type[Tuner]] = {
     "mert": Mert,
     "kbmira": Kbmira,
+    "xbleu": ExpectedBleu,
     "pro": Pro,
     "margin": Margin,
     "logistic": Logistic,
@@ -31,8 +33,8 @@ class TuneConfig:
 
     method: str = name_in(
         TUNERS,
-        help="mert: line search; kbmira: batch MIRA; pro: pairwise ranking; margin, logistic: rankers by a "
-        "hinge or logistic loss",
+        help="mert: line search; kbmira: batch MIRA; xbleu: expected BLEU; pro: pairwise ranking; margin, "
+        "logistic: rankers by a hinge or logistic loss",
     )
     iterations: int = number(10, least=1, help="maximum number of decodings")
     patience: int = number(3, least=1, help="stop after this many decodings without a better BLEU")

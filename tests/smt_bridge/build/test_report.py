@@ -50,10 +50,11 @@ FACTS = Facts(
     bleu=61.5,
     reason="It has the highest BLEU on dev.",
     candidates=[
-        SystemFacts("phrase-based", 58.25),
+        SystemFacts("phrase-based", 58.25, p=0.0123),
         SystemFacts("hybrid", 61.5, chosen=True, note="three parts"),
     ],
     without={"joint model": 60.25, "attention model": 59.0},
+    doubts={"joint model": 0.25, "attention model": 0.001},
     sizes={"pairs read": 29_000, "pairs kept": 28_990},
     steps=[StepFacts("align", 90, 60), StepFacts("train attention", 1800, 2400), StepFacts("train cslm", 60)],
     networks=[
@@ -79,11 +80,11 @@ def page() -> str:
 
 def test_the_page_says_all_facts(page: str) -> None:
     system = text_of(page, "The system")
-    assert "hybrid 61.50 yes three parts" in system and "phrase-based 58.25" in system
+    assert "hybrid 61.50 yes \u2013 three parts" in system and "phrase-based 58.25 0.012" in system
     assert FACTS.reason in system and FACTS.notes[0] in system and FACTS.command in system
     assert f"dev BLEU: {escape(SIGNATURE)}" in system and "No test set was given" in system
     parts = text_of(page, "What each part adds")
-    assert "joint model 60.25 1.25 tuned again" in parts and "attention model 59.00 2.50" in parts
+    assert "joint model 60.25 1.25 0.250 tuned again" in parts and "attention model 59.00 2.50 0.001" in parts
     assert "pairs read 29,000 pairs kept 28,990" in text_of(page, "Sizes")
     steps = text_of(page, "Steps")
     assert "took 41.0 minutes; 32.5 were planned" in steps

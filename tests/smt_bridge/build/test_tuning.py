@@ -1,28 +1,31 @@
 """The tuning of a build: what smt-tune does, in the folder of the build."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nmt.analysis.statistics import SAMPLES
 from smt_bridge.build import evaluation, report, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.evaluation import choose, evaluate, parts, read_evaluation
-from smt_bridge.build.networks import FEATURES, START
+from smt_bridge.build.networks import FEATURES, START, feature_name
 from smt_bridge.build.tuning import HYBRID, PHRASE_BASED, read_result, sample_lines
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 from smt_bridge.tuning.bleu import bleu
+from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import make_references, starting_weights
 from smt_bridge.tuning.pool import Floats
 from smt_bridge.tuning.pro import Pro
 from tests.smt_bridge.build.builds import decodable, small_plan
+from tests.smt_bridge.tuning.test_mert import random_pool
 
 
 def test_lines_are_chosen_evenly() -> None:
@@ -88,6 +91,7 @@ def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: py
     )
     tuning.tune_hybrid(hybrid)
     ((name, ini),) = given
+    assert tuning.network_columns(["LM0_0", "NNJM0_0", "TranslationModel0_0", "CSLM0_0"]) == [1, 3]
     before = moses_ini.read(str(tuning.ini_path(build, PHRASE_BASED))).weights
     assert name == "hybrid" and tuning.make_tuning(hybrid, name, [], 1).config.iterations == 2
     assert ini.weights == before | {"NNJM0": [START], "CSLM0": [START]}
@@ -121,19 +125,95 @@ def test_the_worth_of_each_part(tmp_path: Path) -> None:
 def test_each_part_is_left_out_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = decodable(tmp_path, 8)
     tuning.tune_phrase_based(build)
-    whole, without = evaluation.ablation(build, "phrase-based")
+    whole, without, doubts = evaluation.ablation(build, "phrase-based")
     for part in reversed(without):
         monkeypatch.setattr("smt_bridge.build.evaluation.parts", lambda build, part=part: {part: ""})
-        assert evaluation.ablation(build, "phrase-based") == (whole, {part: without[part]})
+        expected = whole, {part: without[part]}, {part: doubts[part]}
+        assert evaluation.ablation(build, "phrase-based") == expected
 
 
-def test_the_system_that_decodes_best_is_chosen() -> None:
-    assert choose({"phrase-based": 0.5, "hybrid": 0.6}) == "hybrid"
-    assert choose({"phrase-based": 0.6, "hybrid": 0.5}) == "phrase-based"
-    assert choose({"phrase-based": 0.5, "hybrid": 0.5}) == "hybrid" and choose({"a": 0.1}) == "a"
+def test_each_half_is_translated_by_weights_of_the_other() -> None:
+    """A sentence's own list says nothing of its translation: turned round, it gets what the weights say."""
+    pool = random_pool(sentences=30, features=3, seed=5)
+    rows = evaluation.cross_validated(pool)
+    even, odd = range(0, 30, 2), range(1, 30, 2)
+    for tuned, other in ((even, odd), (odd, even)):
+        weights = ExpectedBleu().tune(pool.part(tuned), None, 1).weights
+        assert (rows[list(other)] == pool.stats[pool.best(weights)][list(other)]).all()
+    assert (evaluation.cross_validated(pool.part([4])) == pool.stats[pool.starts[4] : pool.starts[5]]).any()
+
+
+def test_parts_of_a_pool() -> None:
+    pool = random_pool(sentences=6, features=2, seed=5)
+    part = pool.part([4, 1])
+    rows = [*range(pool.starts[4], pool.starts[5]), *range(pool.starts[1], pool.starts[2])]
+    assert (part.features == pool.features[rows]).all() and (part.stats == pool.stats[rows]).all()
+    assert part.sentences == 2 and part.starts[1] == pool.starts[5] - pool.starts[4]
+    assert (pool.part(range(6)).starts == pool.starts).all()
+
+
+# ---- test the choice ---------------------------------------------------------------------------------------
+
+
+def statistics_of(matches: Iterable[int]) -> Floats:
+    """Statistics of sentences of 10 words each, that differ in their matches."""
+    rows = [[n, 10, n - 1, 9, n - 2, 8, n - 3, 7, 10] for n in matches]
+    return np.array(rows, np.float64)
+
+
+def test_the_doubt_is_the_share_of_samples_without_a_gain() -> None:
+    """Equal to texts that are drawn and scored one by one."""
+    rng = np.random.default_rng(2)
+    matches = rng.integers(5, 9, 25)
+    better, worse = statistics_of(matches + rng.integers(-1, 3, 25) // 2), statistics_of(matches)
+    drawn = np.random.default_rng(1).integers(0, 25, (SAMPLES, 25))
+    lost = sum(bleu(better[rows].sum(0)) <= bleu(worse[rows].sum(0)) for rows in drawn)
+    found = evaluation.doubt(better, worse)
+    assert found == pytest.approx((1 + lost) / (1 + SAMPLES)) and 0.002 < found < 0.5
+    assert evaluation.doubt(worse, better) >= 1 - found  # a draw is no gain, either way
+    assert evaluation.doubt(better, better) == 1
+    assert evaluation.doubt(statistics_of([9] * 25), statistics_of([4] * 25)) < 0.001
+
+
+def test_networks_are_kept_only_where_they_are_better_beyond_chance() -> None:
+    assert choose({"phrase-based": 0.049, "neural": 0.9}) == "hybrid"
+    assert choose({"phrase-based": 0.05, "neural": 0.0}) == "phrase-based"
+    assert choose({}) == "phrase-based"
+
+
+@pytest.mark.parametrize("better", [1, 0])
+def test_the_choice_is_that_of_the_bootstrap(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, better: int
+) -> None:
+    """A hybrid that gives the references, and one that gives what the phrase-based system does."""
+    build = decodable(tmp_path, 12)
+    tuning.tune_phrase_based(build)
+    for name in ("hybrid.json", "hybrid.ini"):
+        shutil.copy(build.work / "dev" / name.replace("hybrid", "phrase-based"), build.work / "dev" / name)
+    hybrid = Build(build.config, replace(small_plan("joint"), tuning=build.plan.tuning))
+    plain = list(evaluation.translate_tuned(build, PHRASE_BASED))
+    outputs = {PHRASE_BASED: plain, HYBRID: evaluation.comparison_lines(build, "dev.target")}
+    outputs[HYBRID] = outputs[HYBRID] if better else plain
+    monkeypatch.setattr(evaluation, "translate_tuned", lambda build, name: iter(outputs[name]))
+    monkeypatch.setattr(evaluation, "ablation", lambda *given: (0.5, {"NNJM0": 0.5}, {"NNJM0": 0.4}))
+    evaluate(hybrid)
+    found = read_evaluation(hybrid)
+    assert found.chosen == (HYBRID if better else PHRASE_BASED)
+    assert (found.doubts[PHRASE_BASED] < 0.05) == bool(better)
+    said = report.chosen_reason(hybrid, found)
+    assert said.startswith(f"The {found.chosen} system: ") and f"p = {found.doubts[PHRASE_BASED]:.3f}" in said
+    (useless,) = report.useless_networks(hybrid, found)
+    assert useless.startswith("The joint model (NNJM) adds nothing that is beyond chance (p = 0.40)")
+    facts = report.candidate_facts(hybrid, found)
+    assert [(row.name, row.p, row.chosen) for row in facts] == [
+        (PHRASE_BASED, found.doubts[PHRASE_BASED], not better), (HYBRID, None, bool(better)),
+    ]  # fmt: skip
+
+
+# ---- test parts --------------------------------------------------------------------------------------------
 
 
 def test_the_parts_are_named_as_in_the_ini(tmp_path: Path) -> None:
     build = Build(decodable(tmp_path).config, small_plan("attention", "joint", "cslm"))
     assert list(parts(build)) == ["NMT0", "NNJM0", "CSLM0", "LM0", "LexicalReordering0"]
-    assert {evaluation.feature_name(line) for line in FEATURES.values()} <= set(parts(build))
+    assert {feature_name(line) for line in FEATURES.values()} <= set(parts(build))

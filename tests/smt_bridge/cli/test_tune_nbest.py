@@ -40,7 +40,7 @@ def dev(tmp_path: Path) -> Path:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("method", ["mert", "kbmira", "pro", "margin", "logistic"])
+@pytest.mark.parametrize("method", ["mert", "kbmira", "xbleu", "pro", "margin", "logistic"])
 def test_weights_are_found_and_written(method: str, dev: Path, command: Command) -> None:
     line = ["smt-tune-nbest", "--n-best", dev / "n", "-r", dev / "r", "--restarts", 2]
     done = command(*line, "--method", method, "-o", dev / "w")

@@ -289,6 +289,28 @@ def test_a_resumed_tuning_takes_the_same_steps(tmp_path: Path) -> None:
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
 
 
+def test_later_starts_are_refined_by_the_lists_before_them(tmp_path: Path) -> None:
+    """The first start is decoded as it is; a resumed tuning refines the second one in the same way."""
+    given: list[tuple[int, list[float]]] = []
+
+    def refine(pool: Pool, weights: Floats) -> Floats:
+        given.append((len(pool.features), weights.tolist()))
+        return np.array([3.0, 1.0])
+
+    def take(name: str, count: int) -> Tuning:
+        tuning = Tuning(tmp_path / name, NAMES, LINES, replace(ALL, iterations=count), Constant(START))
+        tuning.folder.mkdir(exist_ok=True)
+        texts = make_references([[REFERENCE] * LINES])
+        run(tuning, [START, START[::-1]], decoder(lambda b: 2), texts, refine)
+        return tuning
+
+    for parts in ([], [1], [1, 2]):
+        for count in parts:
+            take(str(parts), count)
+        assert steps(take(str(parts), 9))[:2] == [0, 0.25]
+        assert given.pop() == (2 * LINES, [0, 1]) and not given
+
+
 def test_a_tuning_says_where_it_gained_nothing(tmp_path: Path) -> None:
     tuning, _ = finished(tmp_path / "worse", lambda b: 4 if b else 2, [START], ALL)
     bleu, promised = 100 * tuning.iterations[0].bleu, 100 * max(one.promised for one in tuning.iterations)

@@ -17,6 +17,7 @@ from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.mert import Bends, LineSearch, envelope, trace_envelope
 from smt_bridge.tuning.pool import Floats, Ints, Pool
 from smt_bridge.tuning.pro import Pro, logistic
+from smt_bridge.tuning.tuner import TuningPoint
 
 # ---- test mert ---------------------------------------------------------------------------------------------
 
@@ -53,6 +54,45 @@ def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
     ).sum() == pytest.approx(1)
     again = mert.Mert(restarts=3).tune(pool, np.array([1.0, 0.0]), 1, threads=3)
     assert (again.weights == found.weights).all()
+
+
+def test_the_average_of_the_best_points() -> None:
+    """Of one it is that point; of several it lies between them, each climbed as if there were no average."""
+    pool, start = random_pool(sentences=40, features=3, seed=5), np.ones(3)
+    one, again = (mert.Mert(restarts=3, **given).tune(pool, start, 1) for given in ({}, {"averaged": 1}))
+    assert (one.weights == again.weights).all() and one.bleu == again.bleu
+    points: list[TuningPoint] = []
+    climb = mert.climb
+
+    def followed(*given: object) -> TuningPoint:
+        points.append(climb(*given))  # type: ignore[arg-type]
+        return points[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mert, "climb", followed)
+        mean = mert.Mert(restarts=3, averaged=4).tune(pool, start, 1)
+    best = sorted(points, key=lambda point: -point.bleu)[:4]
+    expected = sum((point.weights for point in best), np.zeros(3))
+    assert mean.weights == pytest.approx(expected / np.abs(expected).sum())
+    assert mean.bleu == pool.bleu(mean.weights) <= one.bleu + 1e-9
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_best_step_within_limits(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At least as good as all steps of a fine grid, and within the limits though a better one is beyond."""
+    monkeypatch.setattr(mert, "HAVE_NUMBA", HAVE_NUMBA and compiled)
+    pool = random_pool(sentences=40, features=2, seed=5)
+    search, weights, direction = LineSearch(pool), np.array([1.0, 0.3]), np.array([0.0, 1.0])
+    free = search.best(search.values(weights), direction)
+    scores = []
+    for limits in ((0.01, 1.0), (-2.0, -1.5), (free[0] - 1, free[0] + 1)):
+        step, score = search.best(search.values(weights), direction, limits)
+        grid = [pool.bleu(weights + at * direction) for at in np.linspace(*limits, 4001)[1:-1]]
+        assert limits[0] <= step <= limits[1] and score >= max(grid) - 1e-12
+        assert pool.bleu(weights + step * direction) == pytest.approx(score, abs=1e-12)
+        scores.append(score)
+    assert min(scores) < scores[-1] == free[1]
+    assert search.best(search.values(weights), np.zeros(2), (0.25, 1.0))[0] == 0.25
 
 
 def test_a_new_feature_at_weight_0_is_tried() -> None:
