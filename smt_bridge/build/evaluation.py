@@ -46,7 +46,6 @@ OUTPUTS = "outputs"  # below the folder of the development set
 NEURAL = "neural"  # the attention model alone
 TUNING = "tuning"  # tuning once more, without a part
 BEAM = BeamConfig(beam_size=5)
-SIGNIFICANT = 0.05  # p-value below which a system is better beyond chance
 PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reordering"}
 
 
@@ -87,7 +86,7 @@ def evaluate(build: Build) -> None:
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
         log.info("%s: BLEU %.2f on %s lines", name, 100 * corpus_bleu(rows[name]), f"{len(lines):,}")
     doubts = {name: doubt(rows[HYBRID], rows[name]) for name in rows if HYBRID in rows and name != HYBRID}
-    chosen = choose(doubts)
+    chosen = choose(doubts, build.plan.significance)
     lists, without, part_doubts = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
     whole = {name: corpus_bleu(row) for name, row in rows.items()}
     result = Evaluation(chosen, whole, lists, without, doubts, part_doubts)
@@ -125,11 +124,11 @@ def doubt(rows: Stats, others: Stats) -> float:
     return float((1 + (scores[:, 0] <= scores[:, 1]).sum()) / (1 + SAMPLES))
 
 
-def choose(doubts: Mapping[str, float]) -> str:
-    """Name of the system to keep: the one with networks if it is better than the one without beyond chance.
-    `doubts`: p-values of the system with networks against others, by their names; none if there are no
-    networks."""
-    return HYBRID if doubts.get(PHRASE_BASED, 1.0) < SIGNIFICANT else PHRASE_BASED
+def choose(doubts: Mapping[str, float], significance: float) -> str:
+    """Name of the system to keep: the one with networks if its p-value against the one without is at most
+    `significance`. `doubts`: p-values of the system with networks against others, by their names; none if
+    there are no networks."""
+    return HYBRID if PHRASE_BASED in doubts and doubts[PHRASE_BASED] <= significance else PHRASE_BASED
 
 
 def expected_seconds(build: Build) -> dict[str, float]:

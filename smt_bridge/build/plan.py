@@ -162,6 +162,7 @@ class Plan:
     # lines of the development set for comparing the systems; 0: EVALUATED times those of tuning
     compared: int = 0
     back_translated: int = 0  # monolingual lines that are translated back for the attention model
+    significance: float = 0.05  # the largest p-value at which networks are kept; 1 keeps them in any case
     # step -> what was shortened before it began, in words; empty where the build was on time
     decisions: dict[str, str] = field(default_factory=dict)
 
@@ -444,6 +445,8 @@ def mistakes(plan: Plan) -> Iterator[str]:
     yield from values_below(least)
     if not 0 < plan.speed <= 1e6:
         yield f"speed: {plan.speed:g} is out of range"
+    if not 0 <= plan.significance <= 1:
+        yield f"significance: {plan.significance:g} is out of range, expected 0 to 1"
     if plan.matmul not in BACK_ENDS:
         yield f"matmul: expected one of {', '.join(BACK_ENDS)}"
     for name in ("iterations", "hybrid_iterations"):

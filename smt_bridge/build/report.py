@@ -24,7 +24,7 @@ from nmt.runs.checkpoint import load_tensors
 from smt_bridge.build import budget, evaluation, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
-from smt_bridge.build.evaluation import OUTPUTS, SIGNIFICANT, Evaluation
+from smt_bridge.build.evaluation import OUTPUTS, Evaluation
 from smt_bridge.build.networks import FEATURES, ORDER, WORDS, feature_name
 from smt_bridge.build.plan import NetworkPlan, reason_left_out
 from smt_bridge.build.training import DEV, NETWORKS, RUNS
@@ -348,7 +348,7 @@ def useless_networks(build: Build, result: Evaluation) -> Iterator[str]:
     """A sentence for each network of the chosen system that adds nothing beyond chance."""
     for network in build.plan.networks:
         p = result.part_doubts.get(feature_name(FEATURES[network.name]), 0.0)
-        if p >= SIGNIFICANT:
+        if p > build.plan.significance:
             yield (
                 f"The {WORDS[network.name]} adds nothing that is beyond chance (p = {p:.2f}): a system "
                 "without it would be faster."
@@ -367,6 +367,8 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
         f"{gain:+.2f} BLEU on the development set, p = {p:.3f} by a paired bootstrap of {SAMPLES:,} samples"
     )
     if result.chosen == tuning.HYBRID:
+        if build.plan.significance == 1:
+            return f"The hybrid system, as the plan says whatever it gains ({test})."
         return f"The hybrid system: it is better than the phrase-based system beyond chance ({test})."
     return f"The phrase-based system: with networks it is not better beyond chance ({test})."
 

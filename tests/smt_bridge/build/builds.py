@@ -60,8 +60,8 @@ def small_plan(*names: str) -> Plan:
 
 
 def write_plan(path: Path, *names: str) -> str:
-    """Write the plan to a file for --plan."""
-    path.write_text(json.dumps({"format": plan.FORMAT, **asdict(small_plan(*names))}))
+    """Write the plan to a file for --plan. Networks are kept, although a few lines say nothing for them."""
+    path.write_text(json.dumps({"format": plan.FORMAT, **asdict(small_plan(*names)), "significance": 1.0}))
     return str(path)
 
 

@@ -307,6 +307,7 @@ def without(content: Content, *keys: str | int) -> None:
         (lambda plan: plan["tuning"].update(neural_beam=-1), "tuning.neural_beam: -1 is out of range"),
         (lambda plan: plan.update(matmul="cublas"), "matmul: expected one of mkl, onednn"),
         (lambda plan: plan.update(speed=0), "speed: 0 is out of range"),
+        (lambda plan: plan.update(significance=2), "significance: 2 is out of range, expected 0 to 1"),
         (lambda plan: plan["sizes"].update(dev_pairs=0), "sizes.dev_pairs: 0 is out of range"),
         (lambda plan: plan.update(format="smt-build plan 9"), "format: expected 'smt-build plan 1'"),
         (lambda plan: plan.pop("format"), "format: expected"),

@@ -176,9 +176,10 @@ def test_the_doubt_is_the_share_of_samples_without_a_gain() -> None:
 
 
 def test_networks_are_kept_only_where_they_are_better_beyond_chance() -> None:
-    assert choose({"phrase-based": 0.049, "neural": 0.9}) == "hybrid"
-    assert choose({"phrase-based": 0.05, "neural": 0.0}) == "phrase-based"
-    assert choose({}) == "phrase-based"
+    assert choose({"phrase-based": 0.05, "neural": 0.9}, 0.05) == "hybrid"
+    assert choose({"phrase-based": 0.051, "neural": 0.0}, 0.05) == "phrase-based"
+    assert choose({}, 1.0) == "phrase-based"  # without networks
+    assert choose({"phrase-based": 1.0}, 1.0) == "hybrid"
 
 
 @pytest.mark.parametrize("better", [1, 0])
