@@ -49,6 +49,7 @@ from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import WORK, TableInputs, TableOutputs, build
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.operations import operation_lines
+from smt_bridge.moses.reordering import DEFAULT, trained_type
 from smt_bridge.tables.filter import Filtering
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_cost import TextSize, TrainingCost
@@ -64,7 +65,7 @@ MODELS = "alignment-model"  # folder of the models of both directions of word al
 OPERATIONS, OSM = "operations.gz", "osm.arpa.gz"  # a text of operations, and its n-gram model
 TUNED = "moses.tuned.ini"
 LEXICAL = "lex"  # stem of lex.e2f and lex.f2e
-REORDERING = "reordering-table.wbe-msd-bidirectional-fe.gz"
+REORDERING = f"reordering-table.{DEFAULT}.gz"  # unless another type is asked for
 COMPILED = "compiled"  # folder of the compiled model
 SETTINGS = "train.json"
 FORECAST = 30.0  # an alignment of fewer seconds is too short to predict the other steps
@@ -76,7 +77,7 @@ RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e"
 
 # The initial weights of Moses' train-model.perl.
 WEIGHTS = {
-    "LexicalReordering0": [0.3] * 6, "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
+    "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
     "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
     "UnknownWordPenalty0": [1.0], "ClassLM0": [0.2],
     "OpSequenceModel0": [0.08, -0.02, 0.02, -0.001, 0.03],
@@ -104,12 +105,22 @@ class SystemTraining:
             return str(self.path(SOURCE)), str(self.path(TARGET))
         return self.config.source, self.config.target
 
+    @property
+    def reordering_table(self) -> str:
+        """The name of the reordering table, which tells its type."""
+        return reordering_name(self.config)
+
     def shared(self, name: str) -> SharedFolder | None:
         """The job folder of a step, if workers compute it or did so before training was interrupted;
         otherwise None."""
         job = self.path(name).absolute()
         is_remote = self.executor.name != "local" or job.exists()
         return SharedFolder(job, "smt-train", resume=True) if is_remote else None
+
+
+def reordering_name(config: TrainConfig) -> str:
+    """The name of a model's reordering table, which tells its type."""
+    return f"reordering-table.{config.extract.reordering.name}.gz"
 
 
 def train(
@@ -129,6 +140,7 @@ def train(
     check(config)
     if config.prune.prune_significance:
         significance_threshold(config.prune.prune_significance, 1)
+    trained_type(config.extract.reordering_type)
     if config.add:
         check_added(config)
     files.check_parallel(config.source, config.target)
@@ -195,6 +207,8 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
     settings = asdict(config)
     for name in ("memory", "buckets"):  # do not affect results
         settings["extract"].pop(name)
+    if config.extract.reordering_type == DEFAULT:  # so in folders that record no type
+        settings["extract"].pop("reordering_type")
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
     settings["prune"] = settings["prune"] if config.prune.is_active() else None
@@ -206,7 +220,8 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
         store.write_settings(folder / SETTINGS, settings)
     for work in (WORK, disk_counts.WORK):
         work.sweep(folder)
-    store.remove_unfinished(folder, [f"{name}.part*" for name in (*RESULTS, *OTHER_RESULTS)])
+    names = (*RESULTS, *OTHER_RESULTS, "reordering-table.*")
+    store.remove_unfinished(folder, [f"{name}.part*" for name in names])
     if (folder / TABLE).exists():
         remove_unpruned(folder)
     if (folder / CLASS_LM).exists():
@@ -267,7 +282,7 @@ def extract(training: SystemTraining) -> None:
     """Write both tables. The phrase table is renamed last, so once it exists the step is finished."""
     config = training.config
     table, reordering_table = (
-        (UNPRUNED, UNPRUNED_REORDERING) if config.prune.is_active() else (TABLE, REORDERING)
+        (UNPRUNED, UNPRUNED_REORDERING) if config.prune.is_active() else (TABLE, training.reordering_table)
     )
     temporary = training.path(f"{table}.part.gz")
     inputs = TableInputs(*training.texts, alignment=str(training.path(ALIGNMENT)))
@@ -287,7 +302,7 @@ def prune(training: SystemTraining) -> None:
     paths = Filtering(training.path(UNPRUNED), temporary)
     if config.reordering:
         paths.reordering = training.path(UNPRUNED_REORDERING)
-        paths.reordering_output = training.path(REORDERING)
+        paths.reordering_output = training.path(training.reordering_table)
     with Progress(partial(files.number_of_lines, paths.table), "pairs", title="pruning") as progress:
         rows = prune_tables(paths, None, config.prune, training.texts, progress.over)
     if not rows:
@@ -400,7 +415,7 @@ def write_inis(training: SystemTraining) -> None:
         ini = moses_ini.with_absolute_paths(old, old.roots(beside=True))
         for feature in old.features:
             for key, path in feature.options.items():
-                if path in (TABLE, REORDERING, LM, CLASS_LM, CLASSES, OSM):
+                if path in (TABLE, training.reordering_table, LM, CLASS_LM, CLASSES, OSM):
                     ini = moses_ini.set_path(ini, feature.name, path, key)
         moses_ini.write(training.path(TUNED), ini)
     write_ini(training.path(INI), training.config)
@@ -408,14 +423,15 @@ def write_inis(training: SystemTraining) -> None:
 
 def write_ini(path: Path, config: TrainConfig) -> None:
     """Write the model's moses.ini, with the initial weights of Moses. `path`: in the folder of the model."""
+    reordering = config.extract.reordering
     features = [
         "UnknownWordPenalty",
         "WordPenalty",
         "PhrasePenalty",
         f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 "
         "output-factor=0",
-        "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff "
-        f"input-factor=0 output-factor=0 path={REORDERING}",
+        f"LexicalReordering name=LexicalReordering0 num-features={reordering.scores} "
+        f"type={reordering.option} input-factor=0 output-factor=0 path={reordering_name(config)}",
         "Distortion",
         f"KENLM name=LM0 factor=0 path={LM} order={config.order}",
         f"ClassLM name=ClassLM0 path={CLASS_LM} classes={CLASSES} order={config.class_order}",
@@ -427,8 +443,10 @@ def write_ini(path: Path, config: TrainConfig) -> None:
         del weights["OpSequenceModel0"]
     if not config.class_lm:
         del features[7], weights["ClassLM0"]
-    if not config.reordering:
-        del features[4], weights["LexicalReordering0"]
+    if config.reordering:
+        weights = {"LexicalReordering0": [0.3] * reordering.scores, **weights}
+    else:
+        del features[4]
     lines = [
         "# Start Moses in this folder: the paths are relative to it. smt-decode finds them from anywhere.",
         "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]",
@@ -489,6 +507,7 @@ def add_config(
             setattr(config, name, settings.get(name, getattr(config, name)))
         for name in ("max_length", "smoothing", "block"):
             setattr(config.extract, name, extract[name])
+        config.extract.reordering_type = str(extract.get("reordering_type", DEFAULT))
         for item in fields(PruneConfig) if prune else ():
             setattr(config.prune, item.name, prune[item.name])
         if compiled := cast(dict[str, int] | None, settings.get("compiled")):

@@ -63,7 +63,7 @@ def parser() -> options.Parser:
         type=OutputPath,
         metavar="TABLE",
         default=None,
-        help="lexical reordering table (msd-bidirectional-fe) of the same pairs",
+        help="lexical reordering table of the same pairs",
     )
     parser.add_argument(
         "--lexical",
@@ -76,6 +76,7 @@ def parser() -> options.Parser:
     )
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")
+    add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     add_memory(parser)
     jobs.add_shared_job(parser)
     options.add_quiet(parser)

@@ -12,10 +12,9 @@ Int64s = NDArray[np.int64]
 
 # Indices of SearchState.counters: rows used of each kind of array; FULL is 1 once an array is too small, WORK
 # counts tried options, SCORED the language model scores that are kept.
-HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK, CONTEXTS, BLOCKS, SCORED = range(10)
+HYPOTHESES, EDGES, COVERAGES, MOVES, CANDIDATES, FULL, WORK, CONTEXTS, BLOCKS, SCORED, REGIONS = range(11)
 SLICE = 2_000_000  # options tried per call, about 0.2 seconds, so that Ctrl-C is handled soon
 NOTHING = -1e300  # lower than any score
-MONOTONE, SWAP, DISCONTINUOUS = range(3)  # orientations of a phrase relative to the previous one
 NO_ZONE = -1  # in ReorderingConstraints.local
 
 
@@ -55,8 +54,8 @@ class OptionArrays(NamedTuple):
 
     score: Floats  # (O,) weighted: table scores, penalties, and other context-free features
     bound: Floats  # (O,) weighted: upper bound of the language model scores in any context
-    backward: Floats  # (O, 3) weighted reordering scores relative to the previous phrase
-    forward: Floats  # (O, 3) weighted reordering scores relative to the next phrase
+    backward: Floats  # (O, K) weighted reordering scores relative to what precedes, by orientation
+    forward: Floats  # (O, K) weighted reordering scores relative to what follows
     forward_id: Int32s  # (O,) equal for options with equal forward scores
     start: Int32s  # (O,) words of the option: words[start : start + length]
     length: Int32s  # (O,)
@@ -69,10 +68,10 @@ class OptionArrays(NamedTuple):
 
 class OptionGains(NamedTuple):
     """Scores that the options of a sentence add to a hypothesis before language models score them. The first
-    index is the orientation: MONOTONE, SWAP or DISCONTINUOUS."""
+    index is the orientation."""
 
-    gain: Floats  # (3, O) score and backward reordering score
-    most: Floats  # (3, O) greatest gain plus bound of this option and those after it in its span
+    gain: Floats  # (K, O) score and backward reordering score
+    most: Floats  # (K, O) greatest gain plus bound of this option and those after it in its span
 
 
 class SearchParameters(NamedTuple):
@@ -91,13 +90,16 @@ class SearchParameters(NamedTuple):
     stand_in: float  # additional weight of the first language model while candidates wait, see SearchModel
     pops: int  # hypotheses that cube pruning creates for a stack; 0: stack search
     diversity: int  # minimum number of hypotheses that cube pruning creates for each coverage
+    score_of: tuple[int, int, int, int] = (0, 1, 2, 2)  # see ReorderingType
+    regions: bool = False  # whether phrases are oriented relative to regions, see orientations.py
+    hierarchical: bool = False  # whether the next phrase is oriented as in hierarchical models
 
 
 class SearchState(NamedTuple):
     """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, K contexts, B
-    blocks of P language model scores; L language models, F stateful features."""
+    blocks of P language model scores, G regions; L language models, F stateful features."""
 
-    counters: Int64s  # (10,) see HYPOTHESES and so on
+    counters: Int64s  # (11,) see HYPOTHESES and so on
     # hypotheses, (H,)
     coverage: Int32s
     first: Int32s  # source words of the last phrase
@@ -107,6 +109,7 @@ class SearchState(NamedTuple):
     score: Floats  # weighted, of the phrases so far
     total: Floats  # score plus future cost
     context: Int32s  # number of its context, see below
+    regions: Int32s  # number of its uppermost region, see below; 0 if none are kept
     key: Int64s  # hash of the stateful features' recombination keys
     memory: Int64s  # (H, F) states of the stateful features
     following: Int32s  # next hypothesis in the stack
@@ -145,6 +148,7 @@ class SearchState(NamedTuple):
     c_score: Floats
     c_total: Floats
     c_context: Int32s
+    c_regions: Int32s
     # contexts, (K,): the language model states after some words
     states: Int32s  # (K, L)
     context_table: Int32s
@@ -155,10 +159,15 @@ class SearchState(NamedTuple):
     lm_score: Floats  # weighted sum of the language models
     lm_alone: Floats  # of the first language model, not weighted; empty unless candidates wait
     lm_context: Int32s  # number of the context after the option; -1: not computed yet
+    # regions, (G,): source spans, each on top of another one; see orientations.py
+    region_first: Int32s
+    region_last: Int32s
+    region_below: Int32s  # number of the region below it
+    region_table: Int32s
 
 
 class StateSizes(NamedTuple):
-    """Capacities of the arrays of a SearchState: H, E, C, M, Q, n, K, P, L and F, in this order."""
+    """Capacities of the arrays of a SearchState: H, E, C, M, Q, n, K, P, L, F and G, in this order."""
 
     hypotheses: int
     edges: int
@@ -170,6 +179,7 @@ class StateSizes(NamedTuple):
     scores: int  # P
     models: int  # language models
     features: int  # stateful features
+    regions: int = 1
 
 
 def allocate(sizes: StateSizes) -> SearchState:
@@ -182,11 +192,11 @@ def allocate(sizes: StateSizes) -> SearchState:
         return ints(1 << int(2 * size - 1).bit_length())
 
     H, E, C, M, Q, n, K, P = sizes[:8]
-    B = 1 + P // 4
+    B, G = 1 + P // 4, sizes.regions
     return SearchState(
-        counters=np.zeros(10, np.int64),
+        counters=np.zeros(11, np.int64),
         coverage=ints(H), first=ints(H), last=ints(H), option=ints(H), parent=ints(H),
-        score=np.zeros(H), total=np.zeros(H), context=ints(H),
+        score=np.zeros(H), total=np.zeros(H), context=ints(H), regions=ints(H),
         key=np.zeros(H, np.int64), memory=np.zeros((H, sizes.features), np.int64),
         following=ints(H), listed=ints(H), edge=ints(H), table=hash_table(H),
         edge_parent=ints(E), edge_option=ints(E), edge_score=np.zeros(E), edge_next=ints(E),
@@ -196,8 +206,9 @@ def allocate(sizes: StateSizes) -> SearchState:
         head=ints(n + 1), size=ints(n + 1), worst=np.zeros(n + 1), best=np.zeros(n + 1),
         c_stack=ints(Q), c_coverage=ints(Q), c_parent=ints(Q), c_option=ints(Q), c_first=ints(Q),
         c_last=ints(Q), c_score=np.zeros(Q), c_total=np.zeros(Q),
-        c_context=ints(Q),
+        c_context=ints(Q), c_regions=ints(Q),
         states=np.zeros((K, sizes.models), np.int32), context_table=hash_table(K),
         block_key=np.zeros(B, np.int64), block_start=ints(B), block_table=hash_table(B),
         lm_score=np.zeros(P), lm_alone=np.zeros(P if Q else 0), lm_context=ints(P),
+        region_first=ints(G), region_last=ints(G), region_below=ints(G), region_table=hash_table(G),
     )  # fmt: skip

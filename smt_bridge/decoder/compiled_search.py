@@ -112,6 +112,7 @@ class CompiledSearch:
                     scores=64_000 * factor,
                     models=len(self.automata),
                     features=len(task.scorers),
+                    regions=30_000 * factor if task.parameters.regions else 1,
                 )
             )
         return state

@@ -25,6 +25,7 @@ from smt_bridge.decoder.arrays import (
 )
 from smt_bridge.decoder.automaton import Automaton
 from smt_bridge.decoder.coverage import find_moves
+from smt_bridge.decoder.orientations import find_regions
 from smt_bridge.decoder.search import find_block, move_score, push, score_with_lms, select
 
 # indices of Cubes.counters
@@ -252,9 +253,13 @@ room: Int32s) -> bool:  # fmt: skip
         if Q.total[cell] >= S.worst[stack]:
             hypothesis = Q.member[Q.first_member[source] + row]
             option = options.first[start * parameters.longest + last - start] + column
-            score = Q.score[cell]
+            score, regions = Q.score[cell], 0
+            if parameters.regions:
+                regions = find_regions(S, hypothesis, start, last)
+                if regions < 0:
+                    return True
             added = push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
-                Q.total[cell], Q.context[cell], 0, score - S.score[hypothesis])  # fmt: skip
+                Q.total[cell], Q.context[cell], regions, 0, score - S.score[hypothesis])  # fmt: skip
             if added >= 0:
                 Q.added[reached] += 1
     return True

@@ -31,6 +31,7 @@ from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
 from smt_bridge.decoder.xml_input import MarkedLine, Markup
 from smt_bridge.moses.ini import Weights
+from smt_bridge.moses.reordering import HIER
 
 log = logging.getLogger(__name__)
 
@@ -278,7 +279,8 @@ class Decoder:
         """Search parameters for a sentence. `distortion`: distortion limit in words, -1 for none. For a
         sentence of more than WIDEST words it is at most WIDEST, as coverages cannot represent longer
         jumps."""
-        settings, words = self.settings, len(sentence.words)
+        settings, words, reordering = self.settings, len(sentence.words), self.system.reordering
+        hierarchical = bool(self.system.reordering_name) and reordering.model == HIER
         if words > WIDEST and not 0 <= distortion <= WIDEST:
             distortion = WIDEST
         return SearchParameters(
@@ -295,6 +297,9 @@ class Decoder:
             stand_in=self.model.stand_in,
             pops=settings.pop_limit if settings.search == CUBE else 0,
             diversity=settings.diversity,
+            score_of=reordering.score_of,
+            regions=hierarchical and reordering.backward,
+            hierarchical=hierarchical and reordering.forward,
         )
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from smt_bridge.decoder.feature_lines import CLASS_LM, LANGUAGE_MODELS, REORDERING
 from smt_bridge.decoder.system import PhraseBasedSystem
+from smt_bridge.moses.reordering import ReorderingType
 
 FEATURE_KINDS = {
     "PhraseDictionaryMemory": "phrase table", REORDERING: "lexical reordering",
@@ -16,10 +17,6 @@ TABLE_SCORES = (
     "log p of the source phrase", "of its words, one by one",
     "log p of the target phrase", "of its words, one by one",
 )  # fmt: skip
-ORIENTATIONS = [
-    f"{kind}, {side}" for side in ("from the last phrase", "to the next phrase")
-    for kind in ("monotone", "swap", "discontinuous")
-]  # fmt: skip
 OPERATION_SCORES = ("log10 p", "gap widths", "gaps opened", "open gaps", "unlinked source words")
 LM_SCORES = ("log p", "unknown words")
 
@@ -39,7 +36,7 @@ def describe_scores(system: PhraseBasedSystem) -> list[FeatureDescription]:
     kinds = {feature.name: feature.kind for feature in system.ini.features}
     rows = []
     for name, columns in system.printed.items():
-        scores = score_descriptions(kinds[name], len(system.weights[name]))
+        scores = score_descriptions(kinds[name], len(system.weights[name]), system.reordering)
         rows.append(
             FeatureDescription(
                 name,
@@ -51,13 +48,13 @@ def describe_scores(system: PhraseBasedSystem) -> list[FeatureDescription]:
     return rows
 
 
-def score_descriptions(kind: str, count: int) -> list[str]:
+def score_descriptions(kind: str, count: int, reordering: ReorderingType) -> list[str]:
     """Descriptions of the `count` scores of a feature of kind `kind`; empty if there are none. Table columns
-    beyond those of Moses are numbered."""
+    beyond those of Moses are numbered. `reordering`: the type of the reordering model."""
     if kind == "PhraseDictionaryMemory" and count >= len(TABLE_SCORES):
         return [*TABLE_SCORES, *(f"column {number}" for number in range(len(TABLE_SCORES) + 1, count + 1))]
-    if kind == REORDERING and count == len(ORIENTATIONS):
-        return ORIENTATIONS
+    if kind == REORDERING:
+        return reordering.descriptions
     if kind == "OpSequenceModel" and count == len(OPERATION_SCORES):
         return list(OPERATION_SCORES)
     return list(LM_SCORES) if kind in LANGUAGE_MODELS and count == len(LM_SCORES) else []

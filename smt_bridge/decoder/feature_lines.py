@@ -12,6 +12,7 @@ from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FALSE, FeatureLine, Ini, Weights, parse_truth
+from smt_bridge.moses.reordering import ReorderingType
 
 TABLES = ("PhraseDictionaryMemory",)
 CLASS_LM = "ClassLM"  # a language model of word classes; Moses has no such line
@@ -51,9 +52,6 @@ FACTORS = ("factor", "input-factor", "output-factor")
 FILES = ("path", "classes")  # arguments that a line must have if its kind has them
 # the only values that the engine supports
 ONLY = {"per-dictionary": FALSE, "require-sorting-after-source-context": FALSE}
-# Required and optional parts of a reordering type. Moses treats word-based and phrase-based models alike, and
-# -allff is its default.
-NEEDED, FREE = {"msd", "bidirectional", "fe"}, {"wbe", "phrase", "allff"}
 
 
 def feature_kinds() -> tuple[str, ...]:
@@ -155,30 +153,42 @@ def check_arguments(line: FeatureLine) -> None:
 
 
 def check_reordering(line: FeatureLine) -> None:
-    """ConfigError for a type of reordering model, or default scores, that the engine does not support."""
-    parts = line.options.get("type", "").split("-")
-    if not NEEDED <= set(parts) <= NEEDED | FREE or len(set(parts)) < len(parts) or line.scores != 6:
+    """ConfigError for a type of reordering model, a number of scores, or default scores, that the engine does
+    not support."""
+    kind = reordering_type(line)
+    if line.scores != kind.scores:
         raise line.error(
-            "the embedded engine takes only reordering of type=msd-bidirectional-fe, also with prefix wbe- "
-            "and suffix -allff, and num-features=6"
+            f"num-features={line.scores}: a model of type={line.options['type']} has {kind.scores} scores"
         )
     default_reordering(line)
 
 
+def reordering_type(line: FeatureLine) -> ReorderingType:
+    """The type of a reordering model. ConfigError for one that the engine does not support."""
+    try:
+        return ReorderingType.parse(line.options.get("type", ""))
+    except ValueError as error:
+        raise line.error(f"type={error}") from error
+
+
 def default_reordering(line: FeatureLine) -> list[float]:
-    """Natural logarithms of the six scores for phrase pairs that the reordering table lacks: those of
-    default-scores=, or zeros. ConfigError for values that are not six probabilities above 0."""
+    """Natural logarithms of the probabilities of phrase pairs that the reordering table lacks: those of
+    default-scores=, or zeros. ConfigError for values that are not probabilities above 0, one for each of a
+    row, and beside -collapseff, for which Moses has no default scores."""
+    kind = reordering_type(line)
     if "default-scores" not in line.options:
-        return [0.0] * 6
+        return [0.0] * kind.probabilities
+    if kind.collapsed:
+        raise line.error("default-scores does not go with -collapseff; remove it, or use -allff")
     words = line.options["default-scores"].split(",")
     try:
         values = [real(word) for word in words]
     except ValueError as error:
         raise line.error(f"default-scores: {error}") from error
-    if len(values) != 6 or min(values) <= 0:
+    if len(values) != kind.probabilities or min(values) <= 0:
         raise line.error(
-            f"default-scores={shown(line.options['default-scores'])}: expected 6 probabilities above 0, with "
-            "commas"
+            f"default-scores={shown(line.options['default-scores'])}: expected {kind.probabilities} "
+            "probabilities above 0, with commas"
         )
     return [math.log(value) for value in values]
 

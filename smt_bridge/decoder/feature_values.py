@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from smt_bridge.decoder.arrays import DISCONTINUOUS, MONOTONE, SWAP, Floats, Int32s, Int64s
+from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.feature_lines import UNKNOWN
 from smt_bridge.decoder.features.protocol import (
@@ -23,9 +23,11 @@ from smt_bridge.decoder.features.protocol import (
 )
 from smt_bridge.decoder.model import SearchTask
 from smt_bridge.decoder.options import OptionBuilder
+from smt_bridge.decoder.orientations import path_orientations
 from smt_bridge.decoder.sentence import UNKNOWN_WORD, Sentence
 from smt_bridge.decoder.translation import PhraseTranslation, span
 from smt_bridge.moses.ini import Weights
+from smt_bridge.moses.reordering import HIER, ReorderingType
 
 # ---- feature values ----------------------------------------------------------------------------------------
 
@@ -88,18 +90,27 @@ def distortions(phrases: PathPhrases, early: bool) -> Floats:
     return values
 
 
-def reorderings(phrases: PathPhrases, values: NDArray[np.floating]) -> Floats:
-    """The LexicalReordering scores of each phrase: (P, 6) -> (P, 6). `values`: all six scores of each
-    phrase's option. The backward score is the phrase's own for its orientation; the forward score is that of
-    the previous phrase for the same orientation, if there is one. All others are 0."""
-    monotone, swap = phrases.first == phrases.before_last + 1, phrases.last + 1 == phrases.before_first
-    orientation = np.where(monotone, MONOTONE, np.where(swap, SWAP, DISCONTINUOUS))
-    six = np.zeros((len(orientation), 6))
-    rows = np.arange(len(orientation))
-    six[rows, orientation] = values[rows, orientation]
-    later = np.flatnonzero(~phrases.opening)
-    six[later, 3 + orientation[later]] = values[later - 1, 3 + orientation[later]]
-    return six
+def reorderings(phrases: PathPhrases, values: NDArray[np.floating], reordering: ReorderingType) -> Floats:
+    """The LexicalReordering scores of each phrase: (P, probabilities) -> (P, K). `values`: all log
+    probabilities of each phrase's option. The backward score is the phrase's own for its orientation; the
+    forward score is that of the previous phrase for the orientation of this one, if there is a previous one.
+    All others are 0."""
+    hierarchical = reordering.model == HIER
+    columns = [
+        np.array(reordering.score_of)[orientations]
+        for orientations in path_orientations(phrases.first, phrases.last, phrases.opening, hierarchical)
+    ]
+    scores = np.zeros(values.shape)
+    if reordering.backward:
+        rows, column = np.arange(len(scores)), columns[0]
+        scores[rows, column] = values[rows, column]
+    if reordering.forward:
+        rows = np.flatnonzero(~phrases.opening)
+        column = columns[1][rows] + values.shape[1] - reordering.size
+        scores[rows, column] = values[rows - 1, column]
+    if reordering.collapsed:
+        scores = np.asarray(scores.reshape(len(scores), -1, reordering.size).sum(2))
+    return scores
 
 
 def table_scores(
@@ -123,10 +134,10 @@ def table_scores(
 
 
 def reordering_scores(builder: OptionBuilder, sentence: Sentence, phrases: PathPhrases, count: int) -> Floats:
-    """Scores of LexicalReordering, summed by owner: (count, 6)"""
+    """Scores of LexicalReordering, summed by owner: (count, K)"""
     pair, rows = sentence.pairs()[phrases.option], builder.rows
     values = np.where((pair >= 0)[:, None], rows.reordering(np.maximum(pair, 0)), rows.default_reordering)
-    return sums(reorderings(phrases, values), phrases.owner, count)
+    return sums(reorderings(phrases, values, builder.system.reordering), phrases.owner, count)
 
 
 def lm_scores(builder: OptionBuilder, number: int, task: SearchTask, path: Int32s) -> list[float]:

@@ -58,8 +58,11 @@ class RowScores:
         limits = [limit for limit in (settings.table_limit, settings.max_options) if limit]
         self.limit = min(limits, default=system.table.rows)
         self.default_reordering = np.array(system.default_reordering)
+        kind = system.reordering
         self.reordering_weights = (
-            np.array(weights[system.reordering_name]) if system.reordering_name else np.zeros(6)
+            np.array(kind.spread(weights[system.reordering_name]))
+            if system.reordering_name
+            else np.zeros(kind.probabilities)
         )
         self.lm_ids = np.full((len(model.word_lms), len(system.table.words)), NOT_LOOKED_UP, np.int32)
         self.best: dict[int, Int64s] = {}  # source node -> its rows within the table limit, best first
@@ -126,10 +129,10 @@ class RowScores:
         return total
 
     def reordering(self, rows: Int64s) -> NDArray[np.floating]:
-        """Reordering scores of rows, natural logarithms: (O,) -> (O, 6). Rows that the reordering table lacks
+        """Reordering scores of rows, natural logarithms: (O,) -> (O, P). Rows that the reordering table lacks
         have the default scores of the ini. All are 0 without a reordering table."""
         if not self.system.reordering_name:
-            return np.zeros((len(rows), 6), np.float32)
+            return np.zeros((len(rows), self.system.reordering.probabilities), np.float32)
         values = self.system.table.log_reordering(rows)
         missing = np.isnan(values[:, :1])
         return np.where(missing, self.default_reordering, values) if missing.any() else values
@@ -137,8 +140,11 @@ class RowScores:
     def forward_ids(self, rows: Int64s, paired: NDArray[np.bool_]) -> Int32s:
         """Number the rows of a sentence so that rows with equal forward scores have equal numbers: (O,), (O,)
         -> (O,). The number is -1 for rows that are not `paired` and for those that the reordering table
-        lacks."""
-        values = self.system.table.log_reordering(rows)[:, 3:]
+        lacks. All are -1 if there are no forward scores."""
+        kind = self.system.reordering
+        if not kind.forward:
+            return np.full(len(rows), -1, np.int32)
+        values = self.system.table.log_reordering(rows)[:, -kind.size :]
         return number_rows(values, paired & ~np.isnan(values).any(1))
 
 
@@ -334,8 +340,8 @@ class OptionBuilder:
         score, bound, estimate = scores.values(np.maximum(rows, 0))
         pair = sentence.pairs()
         paired, pair = pair >= 0, np.maximum(pair, 0)
-        six = np.where(paired[:, None], scores.reordering(pair), scores.default_reordering)
-        reordering = (six * scores.reordering_weights).astype(np.float64)
+        values = np.where(paired[:, None], scores.reordering(pair), scores.default_reordering)
+        backward, forward = self.split_reordering((values * scores.reordering_weights).astype(np.float64))
         lm_words = self.lm_words(sentence)
         for option in np.flatnonzero(rows < 0):
             (part,) = sentence.slices([int(option)])
@@ -351,8 +357,8 @@ class OptionBuilder:
         return OptionArrays(
             score=score,
             bound=bound,
-            backward=reordering[:, :3].copy(),
-            forward=reordering[:, 3:].copy(),
+            backward=backward,
+            forward=forward,
             forward_id=scores.forward_ids(pair, paired),
             start=sentence.start,
             length=sentence.length,
@@ -361,6 +367,16 @@ class OptionBuilder:
             number=number,
             future=future_costs(n, sentence.longest, first, number, estimate, stop),
             constraints=constraints(n, line.walls, line.zones),
+        )
+
+    def split_reordering(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Split reordering scores, (O, P), into those relative to what precedes and to what follows, (O, K)
+        each; zeros for a direction that the model does not have."""
+        kind = self.system.reordering
+        nothing = np.zeros((len(scores), kind.size))
+        return (
+            scores[:, : kind.size].copy() if kind.backward else nothing,
+            scores[:, -kind.size :].copy() if kind.forward else nothing,
         )
 
     def extra_score(self, extra: ExtraOption) -> float:

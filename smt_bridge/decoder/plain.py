@@ -20,6 +20,7 @@ from smt_bridge.decoder.compiled_search import Paths
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.model import Listing, SearchTask
+from smt_bridge.moses.reordering import LEFT, MONOTONE, RIGHT, SWAP
 
 Key = tuple[Hashable, ...]  # hypotheses with equal keys are recombined
 
@@ -40,6 +41,7 @@ class SearchNode:
     parent: "SearchNode | None" = None
     option: int = -1
     ways: list[tuple[float, float, "SearchNode", int]] = field(default_factory=list)
+    regions: tuple[tuple[int, int], ...] = ()  # the uppermost one last; see orientations.py
 
 
 def future(options: OptionArrays, covered: frozenset[int], n: int) -> float:
@@ -138,6 +140,35 @@ def feature_gains(
     return gain, memory, keys
 
 
+def preceding(node: SearchNode, first: int, last: int) -> int:
+    """The orientation of a phrase relative to the uppermost region of a hypothesis, or to its last phrase."""
+    start, end = node.regions[-1] if node.regions else (node.first, node.last)
+    if first == end + 1:
+        return MONOTONE
+    return SWAP if last + 1 == start else RIGHT if first > end else LEFT
+
+
+def following(node: SearchNode, first: int, last: int, hierarchical: bool) -> int:
+    """The orientation of a phrase as the last phrase of a hypothesis sees it."""
+    if first > node.last and (first == node.last + 1 or (hierarchical and node.last + 1 not in node.covered)):
+        return MONOTONE
+    if first < node.first and (
+        last + 1 == node.first or (hierarchical and node.first - 1 not in node.covered)
+    ):
+        return SWAP
+    return RIGHT if first > node.last else LEFT
+
+
+def merged(regions: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Merge the two uppermost regions as long as they are adjacent."""
+    while len(regions) > 1:
+        (a, b), (c, d) = regions[-2:]
+        if b + 1 != c and d + 1 != a:
+            break
+        regions = (*regions[:-2], (min(a, c), max(b, d)))
+    return regions
+
+
 def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, SearchNode]:
     """Extend a hypothesis by an option; returns the recombination key and the new hypothesis."""
     options, parameters = task.options, task.parameters
@@ -147,9 +178,10 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
     early = parameters.early
     jump = early_distortion(first, last, node.last, first_gap(node)) if early else abs(first - node.last - 1)
     gain = float(options.score[option]) - jump * parameters.distortion_weight
-    way = 0 if first == node.last + 1 else 1 if last + 1 == node.first else 2
+    regions = merged((*node.regions, (first, last))) if parameters.regions else ()
     if parameters.reordering:
-        gain += float(options.backward[option, way])
+        gain += float(options.backward[option, parameters.score_of[preceding(node, first, last)]])
+        way = parameters.score_of[following(node, first, last, parameters.hierarchical)]
         gain += float(options.forward[node.option, way]) if node.parent else 0.0
     gain, contexts = lm_gains(task, node, option, complete, gain)
     feature_gain, memory, keys = feature_gains(task, node, option, complete)
@@ -164,8 +196,9 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
         total=score + future(options, covered, parameters.words),
         parent=node,
         option=option,
+        regions=regions,
     )
-    ordered = (first, int(options.forward_id[option])) if parameters.reordering else ()
+    ordered = (first, int(options.forward_id[option]), regions) if parameters.reordering else ()
     return (covered, last, contexts, *keys, *ordered), extended
 
 

@@ -3,8 +3,8 @@
 A hypothesis has translated some of the source words. Hypotheses with the same number of translated words are
 in the same stack; the best ones of each stack are extended by the options of untranslated spans. Hypotheses
 are recombined if every continuation scores the same after both: they have translated the same words, their
-last phrases are the same as far as distortion and reordering depend on them, and so are the states of
-language models and features.
+last phrases are the same as far as distortion and reordering depend on them (with a hierarchical model also
+the regions of `orientations.py`), and so are the states of language models and features.
 
 `SearchState` holds all arrays. If one of them is too small, functions set `counters[FULL]`, and the caller
 starts again with larger ones."""
@@ -17,14 +17,12 @@ from smt_bridge.decoder.arrays import (
     BLOCKS,
     CANDIDATES,
     CONTEXTS,
-    DISCONTINUOUS,
     EDGES,
     FULL,
     HYPOTHESES,
-    MONOTONE,
     NOTHING,
+    REGIONS,
     SCORED,
-    SWAP,
     WORK,
     Floats,
     Int32s,
@@ -35,7 +33,13 @@ from smt_bridge.decoder.arrays import (
     SearchState,
 )
 from smt_bridge.decoder.automaton import Automaton, step
-from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_moves
+from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_moves, is_covered
+from smt_bridge.decoder.orientations import (
+    BEFORE,
+    find_regions,
+    orientation_of_next,
+    relative_orientation,
+)
 
 # ---- stacks ------------------------------------------------------------------------------------------------
 # Adding hypotheses to stacks, recombining them, and pruning.
@@ -43,19 +47,21 @@ from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_mo
 
 @njit_inline
 def push(S: SearchState, parameters: SearchParameters, forward_id: Int32s, parent: int, option: int,
-coverage: int, first: int, last: int, score: float, total: float, context: int, key: int,
+coverage: int, first: int, last: int, score: float, total: float, context: int, regions: int, key: int,
 edge_score: float) -> int:  # fmt: skip
     """Add the hypothesis that extends `parent` by `option` to its stack, or recombine it with an equal one.
     Returns its number; -1 if the equal one is not worse, or memory is full, which sets `counters[FULL]`.
 
     `coverage`: number of the one reached; `first`, `last`: source words of the option; `total`: score plus
-    future cost; `context`: its number; `key`: hash of recombination keys; `edge_score`: what is added."""
+    future cost; `context`, `regions`: their numbers; `key`: hash of recombination keys; `edge_score`: what is
+    added."""
     forward = forward_id[option] if parameters.reordering else -1
     mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
     if parameters.reordering:
         mixed += np.int64(first) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
             3935559000370003845
         )
+        mixed += np.int64(regions) * np.int64(7046029254386353131)
     mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(context)
     mixed = (mixed ^ (mixed >> np.int64(29))) * MIX
     size = len(S.table) - 1
@@ -67,6 +73,7 @@ edge_score: float) -> int:  # fmt: skip
         same = same and S.last[rival] == last and S.key[rival] == key
         if same and parameters.reordering:
             same = S.first[rival] == first and forward_id[S.option[rival]] == forward
+            same = same and S.regions[rival] == regions
         if same:
             node = rival
         slot = (slot + 1) & size
@@ -79,7 +86,7 @@ edge_score: float) -> int:  # fmt: skip
         S.table[slot] = node
         S.coverage[node], S.first[node], S.last[node] = coverage, first, last
         S.option[node], S.parent[node], S.score[node], S.total[node] = option, parent, score, total
-        S.context[node] = context
+        S.context[node], S.regions[node] = context, regions
         S.key[node], S.edge[node], S.listed[node] = key, -1, 0
     elif score > S.score[node]:
         best = node
@@ -167,7 +174,7 @@ gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
         hypothesis = push(
             S, parameters, forward_id, parent, S.c_option[candidate], coverage,
             S.c_first[candidate], S.c_last[candidate], score, total,
-            S.c_context[candidate], keys[number], score - S.score[parent],
+            S.c_context[candidate], S.c_regions[candidate], keys[number], score - S.score[parent],
         )  # fmt: skip
         if hypothesis >= 0:
             for feature in range(states.shape[1]):
@@ -269,18 +276,26 @@ context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # 
 @njit_inline
 def move_score(S: SearchState, options: OptionArrays, parameters: SearchParameters, hypothesis: int,
 start: int, last: int, gap: int) -> tuple[int, float]:  # fmt: skip
-    """The orientation of the span from `start` to `last` after a hypothesis, and the weighted score of moving
-    there: distortion, and the forward reordering score of the phrase before. `gap`: the first untranslated
-    word."""
-    prev_last, jump = S.last[hypothesis], abs(start - S.last[hypothesis] - 1)
-    swapped = last + 1 == S.first[hypothesis]
-    orientation = MONOTONE if start == prev_last + 1 else SWAP if swapped else DISCONTINUOUS
+    """The index of the orientation of the span from `start` to `last` after a hypothesis, and the weighted
+    score of moving there: distortion, and the forward reordering score of the phrase before. `gap`: the first
+    untranslated word."""
+    prev_first, prev_last = S.first[hypothesis], S.last[hypothesis]
+    jump = abs(start - prev_last - 1)
+    preceding = following = relative_orientation(start, last, prev_first, prev_last)
+    if parameters.regions:
+        region = S.regions[hypothesis]
+        preceding = relative_orientation(start, last, S.region_first[region], S.region_last[region])
+    if parameters.hierarchical:
+        mask = S.mask[S.coverage[hypothesis]]
+        gap_before = not is_covered(gap, mask, prev_first - 1)
+        gap_behind = not is_covered(gap, mask, prev_last + 1)
+        following = orientation_of_next(start, last, prev_first, prev_last, gap_before, gap_behind)
     if parameters.early:
         jump = early_distortion(start, last, prev_last, gap)
     fixed = -jump * parameters.distortion_weight
     if parameters.reordering and hypothesis > 0:
-        fixed += options.forward[S.option[hypothesis], orientation]
-    return orientation, fixed
+        fixed += options.forward[S.option[hypothesis], parameters.score_of[following]]
+    return parameters.score_of[preceding], fixed
 
 
 SLACK = 1e-6  # more than rounding can change a total: bounds are added in another order than scores
@@ -289,9 +304,9 @@ SLACK = 1e-6  # more than rounding can change a total: bounds are added in anoth
 @njit
 def option_gains(options: OptionArrays, parameters: SearchParameters) -> OptionGains:
     """Compute the scores of options that do not depend on the hypothesis that they extend."""
-    size = len(options.score)
-    gain, most = np.empty((3, size)), np.empty((3, size))
-    for orientation in range(3):
+    size, orientations = options.backward.shape
+    gain, most = np.empty((orientations, size)), np.empty((orientations, size))
+    for orientation in range(orientations):
         for option in range(size):
             gain[orientation, option] = options.score[option]
             if parameters.reordering:
@@ -325,6 +340,7 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
         span = start * parameters.longest + last - start
         S.counters[WORK] += 1 + options.number[span]
         first_option, block, complete = options.first[span], -1, stack == parameters.words
+        regions = -1 if parameters.regions else 0
         for option in range(first_option, first_option + options.number[span]):
             gain = gains.gain[orientation, option]
             if not parameters.deferred:
@@ -343,10 +359,16 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                 if S.counters[FULL]:
                     return
             score = base + gain + S.lm_score[slot]
+            if not parameters.deferred and score + future < S.worst[stack]:
+                continue
+            if regions < 0:
+                regions = find_regions(S, hypothesis, start, last)
+                if regions < 0:
+                    return
             if not parameters.deferred:
-                if score + future >= S.worst[stack]:
-                    push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
-                        score + future, S.lm_context[slot], 0, score - S.score[hypothesis])  # fmt: skip
+                push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
+                    score + future, S.lm_context[slot], regions, 0,
+                    score - S.score[hypothesis])  # fmt: skip
             elif S.counters[CANDIDATES] < len(S.c_stack):
                 number = S.counters[CANDIDATES]
                 S.counters[CANDIDATES] += 1
@@ -354,7 +376,7 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                 S.c_option[number], S.c_first[number], S.c_last[number] = option, start, last
                 S.c_score[number] = score
                 S.c_total[number] = score + future + parameters.stand_in * S.lm_alone[slot]
-                S.c_context[number] = S.lm_context[slot]
+                S.c_context[number], S.c_regions[number] = S.lm_context[slot], regions
             else:
                 S.counters[FULL] = 1
             if S.counters[FULL]:
@@ -383,6 +405,10 @@ def start_search(
     S.coverage[0], S.first[0], S.last[0], S.option[0], S.parent[0] = 0, -2, -1, -1, -1
     S.score[0], S.total[0] = 0.0, S.future[0]
     S.key[0], S.edge[0], S.listed[0], S.following[0] = 0, -1, 1, -1
+    S.region_table[:] = -1
+    S.regions[0] = 0
+    S.region_first[0], S.region_last[0], S.region_below[0] = BEFORE[0], BEFORE[1], -1
+    S.counters[REGIONS] = 1
     S.context_table[:] = -1
     forget_blocks(S)
     for model in range(len(lms)):

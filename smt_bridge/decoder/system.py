@@ -24,6 +24,7 @@ from smt_bridge.decoder.table import PhraseTable
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini, Weights, find_table
+from smt_bridge.moses.reordering import ReorderingType
 
 
 @dataclass
@@ -36,6 +37,7 @@ class PhraseBasedSystem:
     table_name: str
     table: PhraseTable
     reordering_name: str  # empty if there is no reordering table
+    reordering: ReorderingType  # of the reordering table; without one it has no meaning
     default_reordering: list[float]  # log scores of pairs that the reordering table lacks
     lm_names: list[str]
     lms: Sequence[AnyWordLM]
@@ -144,15 +146,26 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     for line in lm_lines:
         check_order(line, paths[line.name])
     reordering_path = paths[reordering_line.name] if reordering_line else None
+    reordering = feature_lines.reordering_type(reordering_line) if reordering_line else ReorderingType()
+    table = load_table(ini, table_line, paths[table_line.name], reordering_path, cache)
+    if reordering_line and table.reordering.shape[1] != reordering.probabilities:
+        raise DataError(
+            f"{reordering_line.location}: type={reordering_line.options['type']} has "
+            f"{reordering.probabilities} probabilities for a pair, but {reordering_path} has "
+            f"{table.reordering.shape[1]}; give the table that belongs to the type"
+        )
     return PhraseBasedSystem(
         ini=ini,
         printed=printed,
         weights=weights,
         table_name=table_line.name,
-        table=load_table(ini, table_line, paths[table_line.name], reordering_path, cache),
+        table=table,
         reordering_name=reordering_line.name if reordering_line else "",
+        reordering=reordering,
         default_reordering=(
-            feature_lines.default_reordering(reordering_line) if reordering_line else [0.0] * 6
+            feature_lines.default_reordering(reordering_line)
+            if reordering_line
+            else [0.0] * reordering.probabilities
         ),
         lm_names=[line.name for line in lm_lines],
         lms=[load_line_lm(ini, line, cache, beside) for line in lm_lines],

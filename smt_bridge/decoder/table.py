@@ -28,6 +28,7 @@ from smt_bridge.decoder.phrases import (
     is_trie,
     path_words,
 )
+from smt_bridge.moses.reordering import PROBABILITIES
 
 Ints = NDArray[np.integer]
 Floats = NDArray[np.float32]
@@ -38,7 +39,8 @@ ALIGNMENT_BYTES = b"0123456789- \t"
 @dataclass
 class PhraseTable:
     """A phrase table of R rows with F scores each; V words; N source phrases and M target phrases, prefixes
-    included; A distinct alignments; K values of a code book. The arrays become read-only."""
+    included; A distinct alignments; P reordering probabilities; K values of a code book. The arrays become
+    read-only."""
 
     source_count: int  # number of source phrases that have rows
     word_text: Bytes  # of all words, sorted
@@ -52,13 +54,13 @@ class PhraseTable:
     target_levels: Int64s
     target: Int32s  # (R,) nodes of target phrases
     scores: Scores  # (R, F)
-    reordering: Scores  # (R, 6); (R, 0) without a reordering table; nan if that lacks the row
+    reordering: Scores  # (R, P); (R, 0) without a reordering table; nan if that lacks the row
     reordering_row: Ints  # (R,) if equal rows of `reordering` are stored once: their indices; else (0,)
     alignment: Ints  # (R,) indices of alignments
     alignment_text: Bytes  # of all distinct alignments, one after the other
     alignment_cut: Ints  # (A + 1,)
     score_values: Floats  # (F, K) code books of quantized scores; (F, 0) if `scores` are the values
-    reordering_values: Floats  # (6, K) likewise; its K may be another
+    reordering_values: Floats  # (P, K) likewise; its K may be another
 
     def __post_init__(self) -> None:
         # Compiled functions are compiled once more for arrays that can be written to; mapped ones cannot.
@@ -121,7 +123,7 @@ class PhraseTable:
 
     def log_reordering(self, rows: Ints) -> Floats:
         """The reordering scores of rows, natural logarithms, nan for a row that the reordering table lacks:
-        (O,) -> (O, 6)"""
+        (O,) -> (O, P)"""
         if len(self.reordering_row):
             rows = self.reordering_row[rows]
         return decode_scores(self.reordering[rows], self.reordering_values)
@@ -166,7 +168,7 @@ class PhraseTable:
             and {len(self.scores), len(self.reordering_row) or len(self.reordering), len(self.alignment)}
             == {rows}
             and self.scores.ndim == self.reordering.ndim == 2
-            and self.reordering.shape[1] in (0, 6)
+            and self.reordering.shape[1] in (0, *PROBABILITIES)
             and are_cuts(self.starts, rows)
             and len(self.starts) == nodes + 1
             and self.starts[1] == 0
@@ -276,7 +278,7 @@ def share_rows(codes: Codes, storage: ArrayStorage = MEMORY) -> tuple[Codes, Int
     """Store equal rows of codes once: (R, F) -> (T, F) and the index of each row among them, (R,). Codes of
     16 bits, and those for which that saves nothing, come back as they are, with no indices, (0,)."""
     columns, each = codes.shape[1], np.zeros(0, np.int32)
-    if codes.dtype != np.uint8 or not 0 < columns < 8:
+    if codes.dtype != np.uint8 or not 0 < columns <= 8:
         return codes, each
     shifts = 8 * np.arange(columns)
 

@@ -29,12 +29,12 @@ from smt_bridge.decoder.phrases import (
     word_ids,
 )
 from smt_bridge.decoder.table import Ints, PhraseTable, smallest
+from smt_bridge.moses.reordering import PROBABILITIES, ReorderingType
 
 log = logging.getLogger(__name__)
 
 FLOOR = -100.0  # used for the logarithm of 0, as in Moses
 BLOCK = 1 << 16  # rows that are text at the same time
-REORDERING_SCORES = 6
 
 # ---- table checks ------------------------------------------------------------------------------------------
 # The checks of `smt-ini check`, applied to a table while it is read. Checking every line, as
@@ -211,17 +211,17 @@ def parse_decimals(text: Bytes, values: NDArray[np.float64], odd: NDArray[np.boo
         at += 1
 
 
-def refuse_reordering(lines: Sequence[bytes], path: str, first: int) -> NoReturn:
-    """Raise the DataError, with the line, for lines of a reordering table with scores that cannot be
-    read. `path`, `first`: as in `check_lines`."""
+def refuse_reordering(lines: Sequence[bytes], path: str, first: int, columns: int) -> NoReturn:
+    """Raise the DataError, with the line, for lines of a reordering table that do not have `columns` scores,
+    or with scores that cannot be read. `path`, `first`: as in `check_lines`."""
     for number, line in enumerate(lines, first):
         parts = line.split(b"|||", 3)
         try:
-            numbers(parts[2:3], REORDERING_SCORES)
+            numbers(parts[2:3], columns)
         except ValueError:
             raise DataError(
-                f"{path}:{number}: expected source ||| target ||| 6 probabilities "
-                f"(msd-bidirectional-fe), found {line[:60]!r}"
+                f"{path}:{number}: expected source ||| target ||| {columns} probabilities, "
+                f"found {line[:60]!r}"
             ) from None
     raise DataError(f"{path}: cannot be read as a reordering table")
 
@@ -274,6 +274,14 @@ def split_reordering(lines: Sequence[bytes]) -> list[list[bytes]] | None:
         rows = [line.split(b"|||", 3) for line in lines]
         columns = [list(column) for column in zip(*rows, strict=False)]  # as many as all have
     return columns[:3] if len(columns) > 2 else None
+
+
+def reordering_columns(path: str) -> int:
+    """The number of probabilities in the first line of a reordering table; that of the usual type if no type
+    has so many, so that the line is refused."""
+    line = next(chain.from_iterable(map(files.block_lines, files.read_blocks(path))), b"")
+    count = sum(len(field.split()) for field in line.split(b"|||")[2:3])
+    return count if count in PROBABILITIES else ReorderingType().probabilities
 
 
 # ---- rows --------------------------------------------------------------------------------------------------
@@ -333,7 +341,7 @@ class RowCollector:
 
     def add(self, lines: Sequence[bytes], fields: Sequence[list[bytes]], reordering: Floats) -> None:
         """Add the next N lines of the table. `fields`: of these lines, by `split`; `reordering`: their
-        reordering scores, natural logarithms, (N, 6), or (N, 0) without a reordering table. DataError for the
+        reordering scores, natural logarithms, (N, K), or (N, 0) without a reordering table. DataError for the
         first line with anything that Moses refuses or misreads."""
         try:
             scores, sound = log_scores(fields[2], self.columns)
@@ -491,7 +499,7 @@ def read_side_by_side(
 ) -> RowCollector | None:
     """Read both tables side by side; parameters and errors as in `read_table`. None if the tables do not have
     the same pairs in the same order."""
-    rows = RowCollector(path, columns, storage)
+    rows, width = RowCollector(path, columns, storage), reordering_columns(reordering)
     for both in zip_longest(read_line_blocks(path), read_line_blocks(reordering)):
         lines, others = (block or [] for block in both)
         pairs = split_reordering(others) if others else None
@@ -499,9 +507,9 @@ def read_side_by_side(
         if pairs is None or fields[:2] != pairs[:2]:
             return None
         try:
-            scores, _ = log_scores(pairs[2], REORDERING_SCORES)
+            scores, _ = log_scores(pairs[2], width)
         except ValueError:
-            refuse_reordering(others, reordering, rows.next_line)
+            refuse_reordering(others, reordering, rows.next_line, width)
         rows.add(lines, fields, scores)
         progress(len(lines))
     return rows
@@ -534,25 +542,26 @@ def read_with_lookup(path: str, columns: int, reordering: str, storage: ArraySto
 
 def read_reordering(path: str) -> tuple[dict[tuple[bytes, bytes], int], Floats]:
     """Read a reordering table of R rows: returns the row of each pair, and the scores of all rows, natural
-    logarithms, with a last row of nan: (R + 1, 6). DataError, with the line, for one that cannot be read."""
+    logarithms, with a last row of nan: (R + 1, K). DataError, with the line, for one that cannot be read."""
     keys: dict[tuple[bytes, bytes], int] = {}
-    values, first = list[Floats](), 1
+    values, first, width = list[Floats](), 1, reordering_columns(path)
     for lines in read_line_blocks(path):
         fields = split_reordering(lines)
         if fields is None:
             for number, line in enumerate(lines, first):
                 if (count := line.count(b"|||") + 1) < 3:
                     raise DataError(
-                        f"{path}:{number}: {count} fields, expected source ||| target ||| 6 probabilities"
+                        f"{path}:{number}: {count} fields, expected source ||| target ||| {width} "
+                        "probabilities"
                     )
             raise DataError(f"{path}: cannot be read as a reordering table")
         pairs = zip(*([field.strip(b" \t") for field in column] for column in fields[:2]), strict=True)
         keys.update((pair, number - 1) for number, pair in enumerate(pairs, first))
         try:
-            values.append(log_scores(fields[2], REORDERING_SCORES)[0])
+            values.append(log_scores(fields[2], width)[0])
         except ValueError:
-            refuse_reordering(lines, path, first)
+            refuse_reordering(lines, path, first, width)
         first += len(lines)
     if not values:
         raise DataError(f"{path}: empty file, expected a reordering table")
-    return keys, np.vstack([*values, np.full((1, REORDERING_SCORES), np.nan, np.float32)])
+    return keys, np.vstack([*values, np.full((1, width), np.nan, np.float32)])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from nmt.config.settings import choice, number, setting
 from nmt.errors import ConfigError
 from nmt.io import numbers
+from smt_bridge.moses.reordering import DEFAULT, ReorderingType, trained_type
 
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
 BASE = 250  # MB of Python, numpy and numba themselves
@@ -21,6 +22,11 @@ class ExtractConfig:
     smoothing: str = choice(
         "none", "good-turing", "kneser-ney", help="smoothing of the phrase translation probabilities"
     )
+    reordering_type: str = setting(
+        DEFAULT,
+        help="type of the reordering model: [wbe|phrase|hier]-[msd|mslr|monotonicity|leftright]-"
+        "[bidirectional|backward|forward]-fe",
+    )
     memory: float = number(
         1.0, least=LEAST_MEMORY, help="memory of each worker in GB; what exceeds it goes to files"
     )
@@ -28,6 +34,11 @@ class ExtractConfig:
     buckets: int = number(
         0, least=0, help="parts in which several workers count phrase pairs; 0: as many as memory requires"
     )
+
+    @property
+    def reordering(self) -> ReorderingType:
+        """The type of the reordering model. ConfigError for one that is not supported."""
+        return trained_type(self.reordering_type)
 
 
 @dataclass

@@ -2,8 +2,12 @@
 and Ney 2004; Moses' `extract`).
 
 A pair is consistent if no word in it is linked to a word outside, and at least one word in it is linked.
-Unlinked source words at its edges may belong to it: each choice gives a pair. Orientations are word-based:
-they depend on whether the word diagonally before (behind) the phrase pair is linked.
+Unlinked source words at its edges may belong to it: each choice gives a pair.
+
+The orientation of a pair depends on what touches it, before its first or behind its last target word: a link
+(word-based, Koehn et al. 2005), a pair that is extracted itself (phrase-based, Tillmann 2004), or a
+consistent pair of any length (hierarchical, Galley and Manning 2008). The rules are those of Moses'
+`extract`.
 """
 
 from typing import NamedTuple
@@ -13,9 +17,19 @@ from numpy.typing import NDArray
 
 from nmt.compute.compiled import njit
 from smt_bridge.extraction.corpus import CorpusSurvey, Int32s, SentenceBlock, SideVocab
+from smt_bridge.moses.reordering import (
+    HIER,
+    LEFT,
+    MONOTONE,
+    PHRASE,
+    RIGHT,
+    SWAP,
+    USUAL,
+    ReorderingType,
+)
 
-MONOTONE, SWAP, OTHER = range(3)
 UINT = NDArray[np.uint64]
+Bools = NDArray[np.bool_]
 Int64s = NDArray[np.int64]
 
 
@@ -50,15 +64,6 @@ def has_link(
         if points[index, 0] == source and points[index, 1] == target:
             return True
     return False
-
-
-@njit
-def orientation(straight: bool, crossed: bool) -> int:
-    if straight and not crossed:
-        return MONOTONE
-    if crossed and not straight:
-        return SWAP
-    return OTHER
 
 
 @njit
@@ -101,29 +106,138 @@ def alignment_square(
     return bits
 
 
+class OrientationRules(NamedTuple):
+    """The rules by which pairs are oriented."""
+
+    pairs: bool  # whether pairs that touch it count, not only links
+    longest: int  # most words of such pairs, on either side
+    sides: bool  # whether the sides of discontinuous orientations are told apart
+
+
+UNLIMITED = 1 << 30
+
+
+def orientation_rules(reordering: ReorderingType, longest: int) -> OrientationRules:
+    """The rules of a type of reordering model. `longest`: the maximum phrase length in words."""
+    return OrientationRules(
+        pairs=reordering.model in (PHRASE, HIER),
+        longest=UNLIMITED if reordering.model == HIER else longest,
+        sides=reordering.orientations in ("mslr", "leftright"),
+    )
+
+
+class Corners(NamedTuple):
+    """Where what may touch a pair begins and ends: (m, n) each, by its last target word and its first, or
+    last, source word. As in Moses, pairs that follow are looked up by their last target word too. With
+    word-based orientation these are the links. Empty if the rules do not need them."""
+
+    first: Bools
+    last: Bools
+
+
+@njit
+def find_corners(rules: OrientationRules, points: Int32s, p0: int, p1: int, n: int, m: int) -> Corners:
+    """The corners in a sentence pair of `n` and `m` words. Its links are points[p0 : p1]."""
+    if not rules.pairs and not rules.sides:
+        return Corners(np.zeros((0, 0), np.bool_), np.zeros((0, 0), np.bool_))
+    firsts, lasts = np.zeros((m, n), np.bool_), np.zeros((m, n), np.bool_)
+    if not rules.pairs:
+        for index in range(p0, p1):
+            firsts[points[index, 1], points[index, 0]] = lasts[points[index, 1], points[index, 0]] = True
+        return Corners(firsts, lasts)
+    low, high, back_low, back_high = limits(points, p0, p1, n, m)
+    for target_first in range(m):
+        first, last = n, -1
+        reached_low, reached_high = m, -1  # target words linked to the source words first to last
+        for target_last in range(target_first, min(m, target_first + rules.longest)):
+            new_first, new_last = min(first, low[target_last]), max(last, high[target_last])
+            for word in range(new_first, min(first, new_last + 1)):
+                reached_low, reached_high = (
+                    min(reached_low, back_low[word]),
+                    max(reached_high, back_high[word]),
+                )
+            for word in range(max(first, last) + 1, new_last + 1):
+                reached_low, reached_high = (
+                    min(reached_low, back_low[word]),
+                    max(reached_high, back_high[word]),
+                )
+            first, last = new_first, new_last
+            if last < 0 or last - first >= rules.longest:
+                continue
+            if reached_low < target_first or reached_high > target_last:
+                continue
+            left = first
+            while left >= 0 and last - left < rules.longest and (left == first or back_high[left] < 0):
+                firsts[target_last, left] = True
+                left -= 1
+            right = last
+            while right < n and right - first < rules.longest and (right == last or back_high[right] < 0):
+                lasts[target_last, right] = True
+                right += 1
+    return Corners(firsts, lasts)
+
+
+@njit
+def orientation(rules: OrientationRules, corners: Corners, straight: bool, crossed: bool, target: int,
+preceding: int, following: int, follows: bool) -> int:  # fmt: skip
+    """The orientation of a pair relative to the text on one side: MONOTONE, SWAP, LEFT or RIGHT. RIGHT also
+    stands for any other one.
+
+    `straight`, `crossed`: whether the words diagonally next to the pair are linked, those that it continues
+    and those on its other side; `target`: the target word next to it; `preceding`, `following`: the source
+    words next to it; `follows`: whether the text follows the pair.
+    """
+    inside = 0 <= target < len(corners.last)
+    near, far, step = (following, preceding, 1) if follows else (preceding, following, -1)
+    ahead, across = (corners.first, corners.last) if follows else (corners.last, corners.first)
+    touches = rules.pairs and inside
+    size = corners.last.shape[1]
+    if (straight and not crossed) or (touches and 0 <= near < size and ahead[target, near]):
+        return MONOTONE
+    if (crossed and not straight) or (touches and 0 <= far < size and across[target, far]):
+        return SWAP
+    if not (rules.sides and inside):
+        return RIGHT
+    end = size - 1 if rules.pairs else size  # as in Moses, which leaves out the last source word
+    while 0 <= near < end:
+        if ahead[target, near]:
+            return RIGHT
+        near += step
+    while 0 <= far < end:
+        if across[target, far]:
+            return LEFT
+        far -= step
+    return RIGHT
+
+
 @njit
 def orientations(
-    points: Int32s,
-    p0: int,
-    p1: int,
-    first: int,
-    last: int,
-    target_first: int,
-    target_last: int,
-    n: int,
-    m: int,
-) -> int:
-    """Encode both orientations of a pair: 3 x (orientation to the preceding text) + (to the following text).
+    rules: OrientationRules, corners: Corners, points: Int32s, p0: int, p1: int, first: int, last: int,
+    target_first: int, target_last: int, n: int, m: int,
+) -> int:  # fmt: skip
+    """Encode both orientations of a pair: 4 x (orientation to the preceding text) + (to the following text).
     `n`, `m`: words of the two sentences; other arguments as in `alignment_square`."""
     preceding: int = orientation(
+        rules,
+        corners,
         has_link(points, p0, p1, first - 1, target_first - 1, n, m),
         has_link(points, p0, p1, last + 1, target_first - 1, n, m),
+        target_first - 1,
+        first - 1,
+        last + 1,
+        False,
     )
     following: int = orientation(
+        rules,
+        corners,
         has_link(points, p0, p1, last + 1, target_last + 1, n, m),
         has_link(points, p0, p1, first - 1, target_last + 1, n, m),
+        target_last + 1,
+        first - 1,
+        last + 1,
+        True,
     )
-    return 3 * preceding + following
+    return 4 * preceding + following
 
 
 @njit
@@ -139,8 +253,8 @@ def pack_phrase(words: Int32s, packing: Packing, key: UINT) -> None:
 @njit
 def extract(
     source: Int32s, source_cut: Int64s, target: Int32s, target_cut: Int64s, points: Int32s, point_cut: Int64s,
-    longest: int, source_packing: Packing, target_packing: Packing, keys: UINT, square: UINT,
-    ways: NDArray[np.uint8],
+    longest: int, rules: OrientationRules, source_packing: Packing, target_packing: Packing, keys: UINT,
+    square: UINT, ways: NDArray[np.uint8],
 ) -> int:  # fmt: skip
     """Extract all pairs of a block with at most `longest` words on each side. Fills `keys` (N, source columns
     + target columns), `square` (N,) with alignment squares, and `ways` (N,) with orientations as
@@ -153,6 +267,7 @@ def extract(
         n, m = source_cut[pair + 1] - source_cut[pair], target_cut[pair + 1] - target_cut[pair]
         s0, t0, p0, p1 = source_cut[pair], target_cut[pair], point_cut[pair], point_cut[pair + 1]
         low, high, back_low, back_high = limits(points, p0, p1, n, m)
+        corners = find_corners(rules, points, p0, p1, n, m)
         for target_first in range(m):
             first, last = n, -1
             for target_last in range(target_first, min(m, target_first + longest)):
@@ -178,7 +293,7 @@ def extract(
                             points, p0, p1, left, right, target_first, target_last
                         )
                         ways[count] = orientations(
-                            points, p0, p1, left, right, target_first, target_last, n, m
+                            rules, corners, points, p0, p1, left, right, target_first, target_last, n, m
                         )
                         count += 1
                         right += 1
@@ -190,9 +305,9 @@ class Extractor:
     """Extracts the instances of phrase pairs, block by block. It remembers the largest number of rows that a
     block needed, so that later blocks are rarely extracted twice."""
 
-    def __init__(self, words: CorpusSurvey, longest: int) -> None:
-        """`longest`: the maximum phrase length in words."""
-        self.longest = longest
+    def __init__(self, words: CorpusSurvey, longest: int, reordering: ReorderingType = USUAL) -> None:
+        """`longest`: the maximum phrase length in words; `reordering`: the type of the orientations."""
+        self.longest, self.rules = longest, orientation_rules(reordering, longest)
         self.source, self.target = make_packing(words.source, longest), make_packing(words.target, longest)
         self.capacity = 1 << 16
 
@@ -203,7 +318,7 @@ class Extractor:
             square, ways = np.empty(self.capacity, np.uint64), np.empty(self.capacity, np.uint8)
             count = extract(
                 block.source, block.source_cut, block.target, block.target_cut, block.points, block.point_cut,
-                self.longest, self.source, self.target, keys, square, ways,
+                self.longest, self.rules, self.source, self.target, keys, square, ways,
             )  # fmt: skip
             if count >= 0:
                 return keys[:count], square[:count], ways[:count]

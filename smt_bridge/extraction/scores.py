@@ -15,6 +15,7 @@ from nmt.work.arrays import group_starts, sorted_order
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.corpus import CorpusSurvey
 from smt_bridge.extraction.instances import make_packing, unpack
+from smt_bridge.moses.reordering import ReorderingType
 
 # ---- distinct pairs ----------------------------------------------------------------------------------------
 # From instances to distinct phrase pairs: frequencies, the two best alignments, and orientations.
@@ -37,18 +38,24 @@ class PhrasePairs:
     count: Int64s  # (P,) how often each pair was extracted
     direct: UINT  # (P,) alignment square, for p(target | source)
     inverse: UINT  # (P,) alignment square, for p(source | target)
-    ways: Int64s  # (P, 6): counts of monotone, swap, other to the preceding text; the same to the following
+    ways: Int64s  # (P, 2 K) counts of K orientations to the preceding text, and of those to the following
 
 
-def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8]) -> UINT:
-    """Merge equal instances. `keys` (N, K), `square` (N,) and `ways` (N,) are those of `Extractor.instances`.
-    Returns rows (R, K + 8), sorted by key and square: key, alignment square, count, and six counts of
-    orientations as in `PhrasePairs.ways`."""
-    flags = np.zeros((len(keys), 7), np.uint64)
+def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8], reordering: ReorderingType) -> UINT:
+    """Merge equal instances. `keys` (N, K), `square` (N,) and `ways` (N,) are those of `Extractor.instances`
+    for a type of reordering model. Returns rows (R, K + `count_columns`), sorted by key and square: key,
+    alignment square, count, and counts of orientations as in `PhrasePairs.ways`."""
+    size, score_of = reordering.size, np.array(reordering.score_of)
+    flags = np.zeros((len(keys), 1 + 2 * size), np.uint64)
     flags[:, 0] = 1
-    flags[np.arange(len(keys)), 1 + ways // 3] = 1
-    flags[np.arange(len(keys)), 4 + ways % 3] = 1
-    return merge_rows(np.hstack([keys, square[:, None], flags]))
+    flags[np.arange(len(keys)), 1 + score_of[ways // 4]] = 1
+    flags[np.arange(len(keys)), 1 + size + score_of[ways % 4]] = 1
+    return merge_rows(np.hstack([keys, square[:, None], flags]), reordering)
+
+
+def count_columns(reordering: ReorderingType) -> int:
+    """The number of columns of condensed rows behind their keys, see `condense`."""
+    return 2 + 2 * reordering.size
 
 
 def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
@@ -57,10 +64,10 @@ def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
     return starts, np.diff(np.append(starts, len(rows)))
 
 
-def merge_rows(rows: UINT) -> UINT:
-    """Add up the counts of rows (N, K + 8) with the same key and alignment, see `condense`; the result is
+def merge_rows(rows: UINT, reordering: ReorderingType) -> UINT:
+    """Add up the counts of condensed rows with the same key and alignment, see `condense`; the result is
     sorted."""
-    head = rows.shape[1] - 7
+    head = rows.shape[1] - count_columns(reordering) + 1
     rows = rows[sorted_order(rows, head)]
     starts = group_starts(rows, head)
     return np.hstack([rows[starts, :head], np.add.reduceat(rows[:, head:], starts, 0)]) if len(rows) else rows
@@ -106,10 +113,10 @@ def most_frequent(starts: Int64s, square: UINT, count: Int64s, by_target: bool) 
     return best
 
 
-def distinct_pairs(rows: UINT) -> PhrasePairs:
-    """Merge condensed rows (N, K + 8), see `condense`, into distinct pairs."""
-    rows = merge_rows(rows)
-    width = rows.shape[1] - 8
+def distinct_pairs(rows: UINT, reordering: ReorderingType) -> PhrasePairs:
+    """Merge condensed rows, see `condense`, into distinct pairs."""
+    rows = merge_rows(rows, reordering)
+    width = rows.shape[1] - count_columns(reordering)
     starts = group_starts(rows, width)
     sums = np.add.reduceat(rows[:, width + 1 :], starts, 0).astype(np.int64)
     square, count = np.ascontiguousarray(rows[:, width]), rows[:, width + 1].astype(np.int64)
@@ -296,13 +303,14 @@ def phi(counts: PairCounts, totals: CorpusTotals, smoothing: str) -> tuple[Float
 ORIENTATION_PRIOR = 0.5  # added to each orientation's count
 
 
-def orientation_scores(ways: Int64s) -> Floats:
-    """Probabilities (P, 6) of the orientations monotone, swap and other, to the preceding and to the
-    following text, from their counts c (P, 6): (c + 0.5) / (sum of c + 1.5)"""
-    parts = ways.reshape(-1, 2, 3)
-    return np.asarray(
-        ((parts + ORIENTATION_PRIOR) / (parts.sum(2, keepdims=True) + 3 * ORIENTATION_PRIOR)).reshape(-1, 6)
-    )
+def orientation_scores(ways: Int64s, reordering: ReorderingType) -> Floats:
+    """The probabilities of a row of the reordering table, (P, `reordering.probabilities`), from counts c of
+    the K orientations on each side (P, 2 K): (c + 0.5) / (sum of c + K / 2)"""
+    size = reordering.size
+    parts = ways.reshape(-1, 2, size)
+    parts = parts[:, int(not reordering.backward) : 1 + int(reordering.forward)]
+    scores = (parts + ORIENTATION_PRIOR) / (parts.sum(2, keepdims=True) + size * ORIENTATION_PRIOR)
+    return np.asarray(scores.reshape(-1, reordering.probabilities))
 
 
 # ---- lines of the tables -----------------------------------------------------------------------------------
@@ -368,7 +376,7 @@ class TableLines:
             for head, points, a, b, c, d, t, s, j in zip(heads, alignments, *columns, strict=True)
         ]
         text_by_way: dict[tuple[int, ...], str] = {}
-        probabilities = orientation_scores(pairs.ways)
+        probabilities = orientation_scores(pairs.ways, self.config.reordering)
         reordering = []
         for row, (head, way) in enumerate(zip(heads, map(tuple, pairs.ways.tolist()), strict=True)):
             text = text_by_way.get(way)

@@ -38,6 +38,7 @@ from smt_bridge.extraction.scores import (
     write_lexical,
     write_tables,
 )
+from smt_bridge.moses.reordering import trained_type
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,7 @@ def build(
     cannot be written; also raises the errors of the executor, and of `stages.lock_shared`.
     """
     settings.check(config)
+    trained_type(config.reordering_type)
     if shared is None:
         with WORK.make(outputs.table) as folder:
             return compute_tables(folder, inputs, outputs, config, progress, ExecutorConfig())
@@ -117,7 +119,8 @@ def rows_in_memory(config: ExtractConfig, width: int) -> int:
     """Number of instances that can be sorted in memory at a time. `width`: 64-bit columns in the key of an
     instance."""
     memory = (round(1000 * config.memory) - BASE) << 20
-    return max(1 << 16, memory // (COPIES * ROW_BYTES * (width + 8)))
+    columns = width + scores.count_columns(config.reordering)
+    return max(1 << 16, memory // (COPIES * ROW_BYTES * columns))
 
 
 WORK = WorkFolders(
@@ -177,7 +180,7 @@ class ExtractionWorker(stages.StageWorker):
 
     @cached_property
     def extractor(self) -> Extractor:
-        return Extractor(self.words, self.config.max_length)
+        return Extractor(self.words, self.config.max_length, self.config.reordering)
 
     @cached_property
     def lines(self) -> TableLines:
@@ -220,7 +223,7 @@ def sample_instances(lines: Sequence[tuple[str, ...]], longest: int) -> tuple[in
 def extract_shard(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """Extract a shard: condensed instances, in a part for each bucket, then counts of linked words."""
     (block,) = corpus.blocks(stages.read_shard(worker.folder, number).rows, worker.words, 1 << 62)
-    rows = scores.condense(*worker.extractor.instances(block))
+    rows = scores.condense(*worker.extractor.instances(block), worker.config.reordering)
     lexicon = WordTable(len(worker.words.target))
     lexicon.add(*word_pairs(block))
     lexicon.merge_pending()
@@ -235,10 +238,10 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     """Count the distinct pairs of a bucket. Returns the targets with their counts and rows, in a part for
     each bucket of targets; then the arrays of the distinct pairs; then the totals for smoothing."""
     columns = worker.extractor.source.columns
-    width = columns + worker.extractor.target.columns
-    pairs = scores.distinct_pairs(
-        np.concatenate(worker.gather(EXTRACT, stages.count_shards(worker.folder), number, width + 8))
-    )
+    reordering = worker.config.reordering
+    width = columns + worker.extractor.target.columns + scores.count_columns(reordering)
+    rows = worker.gather(EXTRACT, stages.count_shards(worker.folder), number, width)
+    pairs = scores.distinct_pairs(np.concatenate(rows), reordering)
     targets = pairs.keys[:, columns:]
     numbers = np.stack([pairs.count, np.arange(len(targets))], 1).astype(np.uint64)
     bucket_of_row = arrays.hash_buckets(targets, worker.buckets)
@@ -286,7 +289,8 @@ def read_pairs(worker: ExtractionWorker, number: int) -> PhrasePairs:
     path, first = task_file(worker.folder, COUNT, number), worker.buckets
     width = worker.extractor.source.columns + worker.extractor.target.columns
     keys, count, direct, inverse, ways = (
-        arrays.read_rows(path, first + part, columns) for part, columns in enumerate((width, 1, 1, 1, 6))
+        arrays.read_rows(path, first + part, columns)
+        for part, columns in enumerate((width, 1, 1, 1, 2 * worker.config.reordering.size))
     )
     return PhrasePairs(keys, count[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
 

@@ -12,6 +12,7 @@ from nmt.io.numbers import shown
 from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
 from smt_bridge.moses.ini import UNTUNED, FeatureLine, Ini, find_table, tuned_names
+from smt_bridge.moses.reordering import ReorderingType
 from smt_bridge.tables.filter import is_other_pair
 
 # Options of LexicalReordering, besides those that begin with sparse-
@@ -40,7 +41,12 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
             yield from path_problems(ini, feature, path, roots, tables)
     for feature, table in [entry for entries in tables.values() for entry in entries]:
         scores = columns(table)
-        if scores != feature.scores:
+        if (kind := reordering_type(feature)) is not None and scores != kind.probabilities:
+            yield (
+                f"{feature.location}: type={feature.options['type']} has {kind.probabilities} probabilities "
+                f"for a pair, but {table} has {scores}"
+            )
+        elif kind is None and scores != feature.scores:
             yield (
                 f"{feature.location}: {feature.name} has num-features={feature.scores}, but "
                 f"{table} has {scores} scores per line; Moses stops at it; write num-features={scores} and "
@@ -129,6 +135,11 @@ def feature_problems(ini: Ini) -> Iterator[str]:
                         f"{location}: LexicalReordering has no {key}=, and Moses stops at it ('Unknown "
                         "argument'); remove it"
                     )
+            if (kind := reordering_type(feature)) is not None and kind.scores != feature.scores:
+                yield (
+                    f"{location}: {feature.name} has num-features={feature.scores}, but a model of "
+                    f"type={feature.options['type']} has {kind.scores} scores"
+                )
         if feature.kind == "OpSequenceModel" and feature.scores != (scores := operation_scores(feature)):
             yield (
                 f"{location}: {feature.name} has num-features={feature.scores}, but {scores} scores; Moses "
@@ -147,6 +158,14 @@ def operation_scores(feature: FeatureLine) -> int:
     """The number of scores of an OpSequenceModel, which Moses decides by support-features= alone, and only by
     the word `no`."""
     return 1 if feature.options.get("support-features") == "no" else 5
+
+
+def reordering_type(feature: FeatureLine) -> ReorderingType | None:
+    """The type of a reordering model; None for other features, and for a type that only Moses has."""
+    try:
+        return ReorderingType.parse(feature.options["type"]) if feature.kind == "LexicalReordering" else None
+    except (KeyError, ValueError):
+        return None
 
 
 def components(ini: Ini) -> set[str]:

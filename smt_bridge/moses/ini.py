@@ -14,6 +14,7 @@ from pathlib import Path
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
+from smt_bridge.moses.reordering import ReorderingType
 
 # ---- weights -----------------------------------------------------------------------------------------------
 # Named weights in the form of Moses, lines `Name= v v v`, in the [weight] section of moses.ini or in a file
@@ -115,10 +116,20 @@ class FeatureLine:
     @property
     def scores(self) -> int:
         """The number of scores: 2 with oov-feature=1, else num-features= or its default, which depends on the
-        kind as in Moses."""
+        kind, and the type of a reordering model, as in Moses."""
         if self.options.get("oov-feature", "").lower() in TRUE:
             return 2
-        return int(self.options.get("num-features", DEFAULT_SCORES.get(self.kind, "1")))
+        return int(self.options["num-features"]) if "num-features" in self.options else self.default_scores
+
+    @property
+    def default_scores(self) -> int:
+        """The number of scores without num-features=."""
+        if self.kind != "LexicalReordering":
+            return int(DEFAULT_SCORES.get(self.kind, "1"))
+        try:
+            return ReorderingType.parse(self.options.get("type", "")).scores
+        except ValueError:
+            return ReorderingType().scores
 
     def error(self, problem: str) -> ConfigError:
         """Make an error whose message names this line."""

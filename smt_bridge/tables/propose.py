@@ -33,13 +33,13 @@ from nmt.text.tokenize import escape, unescape
 from nmt.work.executors import Executor, require_results
 from smt_bridge.config import ProposeConfig
 from smt_bridge.features.base import PairFeature, WordPairs
+from smt_bridge.moses.reordering import PROBABILITIES
 from smt_bridge.tables.filter import Occurring, same_rows
 
 FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
 PROPOSED = b"2.718282"  # exp(1): the row counts as one proposal
 TABLE = b"1"  # the row is one of the table
 COLUMNS = 4  # scores of a row before the last one is added
-REORDERING = 6  # probabilities of a row of the reordering table
 RARE = 10  # a source that was extracted more often gets the mean of the whole reordering table
 BATCH = 256  # source phrases searched at a time
 
@@ -57,7 +57,7 @@ class KnownPairs:
     words: dict[str, str] = field(default_factory=dict)
     reordering: dict[bytes, list[NDArray[np.float64]]] = field(default_factory=dict)  # of rare sources
     # of all rows of the reordering table
-    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(REORDERING))
+    mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(order=True)
@@ -80,7 +80,7 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
         if reordering
         else ((pair, None) for pair in pairs)
     )
-    total, rows = np.zeros(REORDERING), 0
+    total, rows = np.zeros(0), 0
     for rows, (pair, reordering_row) in enumerate(others, 1):
         if rows == 1 and len(pair.scores.split()) != COLUMNS:
             raise ConfigError(
@@ -89,8 +89,8 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
             )
         add_pair(table, pair, f"{path}:{rows}")
         if reordering_row is not None:
-            values = reordering_scores(reordering_row, f"{reordering}:{rows}")
-            total += values
+            values = reordering_scores(reordering_row, f"{reordering}:{rows}", len(total))
+            total = total + values if rows > 1 else values
             if table.counts.get(pair.source, 0) <= RARE:
                 table.reordering.setdefault(pair.source, []).append(values)
     table.mean = total / max(1, rows)
@@ -109,19 +109,18 @@ def add_pair(table: KnownPairs, pair: PhrasePair, location: str) -> None:
         table.words.setdefault(unescape(word), word)
 
 
-def reordering_scores(row: PhrasePair, location: str) -> NDArray[np.float64]:
-    """The six probabilities of a row of the reordering table. DataError for another number of them."""
+def reordering_scores(row: PhrasePair, location: str, count: int) -> NDArray[np.float64]:
+    """The probabilities of a row of the reordering table. `count`: how many the rows before it have, 0 for
+    the first row. DataError for another number of them, and for one that no type of model has."""
     words = [word.decode("utf-8", "replace") for word in row.scores.split()]
     try:
         values = np.array(numbers.reals(words))
     except ValueError as error:
-        raise DataError(
-            f"{location}: {error}, expected {REORDERING} probabilities (msd-bidirectional-fe)"
-        ) from error
-    if len(values) != REORDERING:
-        raise DataError(
-            f"{location}: {len(values)} probabilities, expected {REORDERING} (msd-bidirectional-fe)"
-        )
+        raise DataError(f"{location}: {error}, expected the probabilities of a reordering table") from error
+    if len(values) not in ([count] if count else PROBABILITIES):
+        numbers_of_types = ", ".join(map(str, PROBABILITIES))
+        expected = f"{count} as in the first row" if count else f"one of {numbers_of_types}"
+        raise DataError(f"{location}: {len(values)} probabilities, expected {expected}")
     return values
 
 

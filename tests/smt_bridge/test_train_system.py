@@ -117,6 +117,24 @@ def pruned_config(folder: Path) -> TrainConfig:
     )
 
 
+def test_another_type_of_reordering(tmp_path: Path) -> None:
+    """The table is named after its type, the ini has its number of scores, and --add keeps it."""
+    config = pruned_config(tmp_path)
+    config.extract.reordering_type = "hier-mslr-bidirectional-fe-collapseff"
+    train(tmp_path / "model", config)
+    ini = (tmp_path / "model" / INI).read_text()
+    table = "reordering-table.hier-mslr-bidirectional-fe.gz"
+    assert f"num-features=2 type={config.extract.reordering_type} " in ini and f"path={table}\n" in ini
+    assert "LexicalReordering0= 0.3 0.3\n" in ini
+    line = gzip.decompress((tmp_path / "model" / table).read_bytes()).split(b"\n")[0]
+    assert len(line.split(b" ||| ")[2].split()) == 8
+    added = add_config(str(tmp_path / "model"), config.source, config.target)
+    assert added.extract.reordering_type == config.extract.reordering_type
+    config.extract.reordering_type = "wbe-msd"
+    with pytest.raises(ConfigError, match="'wbe-msd': expected a reordering type"):
+        train(tmp_path / "other", config)
+
+
 def tables(folder: Path) -> list[bytes]:
     return [gzip.decompress((folder / name).read_bytes()) for name in (TABLE, REORDERING)]
 

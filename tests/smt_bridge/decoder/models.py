@@ -18,6 +18,7 @@ from smt_bridge.decoder.phrases import GrowingTrie, Int32s, Int64s, PhraseTrie
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.moses.ini import FeatureLine
+from smt_bridge.moses.reordering import ReorderingType
 from tests.conftest import Command
 
 # ---- phrases -----------------------------------------------------------------------------------------------
@@ -65,9 +66,11 @@ def write_model(
     reordering: bool = True,
     columns: int = 4,
     lms: int = 1,
+    kind: str = "wbe-msd-bidirectional-fe-allff",
 ) -> Path:
-    """Write a random system over five source words, in which some phrases have no options."""
-    rng = random.Random(seed)
+    """Write a random system over five source words, in which some phrases have no options. `kind`: type of
+    the reordering model."""
+    rng, kinds = random.Random(seed), ReorderingType.parse(kind)
     folder.mkdir(parents=True, exist_ok=True)
     rows, extra = set(), []
     for _ in range(60):
@@ -78,7 +81,8 @@ def write_model(
     for source, target in sorted(rows):
         scores = " ".join(f"{rng.uniform(0.01, 1):.6g}" for _ in range(columns))
         table.append(f"{source} ||| {target} ||| {scores} ||| 0-0 ||| 3 2 1 ||| |||")
-        extra.append(f"{source} ||| {target} ||| {' '.join(f'{rng.uniform(0.05, 1):.6g}' for _ in range(6))}")
+        values = " ".join(f"{rng.uniform(0.05, 1):.6g}" for _ in range(kinds.probabilities))
+        extra.append(f"{source} ||| {target} ||| {values}")
     (folder / "table").write_text("".join(line + "\n" for line in sorted(table)), encoding="utf-8")
     (folder / "reordering").write_text("".join(line + "\n" for line in sorted(extra)), encoding="utf-8")
     features = ["UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion"]
@@ -90,10 +94,11 @@ def write_model(
     weights.append(f"TranslationModel0= {' '.join(f'{rng.uniform(0.05, 0.4):.3f}' for _ in range(columns))}")
     if reordering:
         features.append(
-            "LexicalReordering name=LexicalReordering0 num-features=6 type=wbe-msd-bidirectional-fe-allff "
+            f"LexicalReordering name=LexicalReordering0 num-features={kinds.scores} type={kind} "
             "input-factor=0 output-factor=0 path=reordering"
         )
-        weights.append(f"LexicalReordering0= {' '.join(f'{rng.uniform(0, 0.4):.3f}' for _ in range(6))}")
+        values = " ".join(f"{rng.uniform(0, 0.4):.3f}" for _ in range(kinds.scores))
+        weights.append(f"LexicalReordering0= {values}")
     for number in range(lms):
         sentences = [[rng.choice(TARGET[:5]) for _ in range(rng.randint(1, 8))] for _ in range(40)]
         count_models.write_arpa(

@@ -12,6 +12,7 @@ from smt_bridge.decoder import feature_values
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_descriptions import describe_scores, score_descriptions
+from smt_bridge.moses.reordering import ReorderingType
 from tests.smt_bridge.decoder.models import (
     check_totals,
     decoder,
@@ -94,7 +95,10 @@ def test_phrases_one_by_one(tmp_path: Path) -> None:
     paths, _ = made.search(task, made.listing)
     found = feature_values.path_phrases(part, paths)
     values = np.random.default_rng(1).normal(size=(len(found.option), 6))
-    six, jumps = feature_values.reorderings(found, values), feature_values.distortions(found, False)
+    six, jumps = (
+        feature_values.reorderings(found, values, ReorderingType()),
+        feature_values.distortions(found, False),
+    )
     place, ways = 0, set[int]()
     for number, path in enumerate(paths):
         before = (-2, -1)
@@ -208,9 +212,12 @@ def test_each_printed_score_has_its_weight() -> None:
 
 
 def test_columns_beyond_those_of_moses_are_numbered() -> None:
-    assert score_descriptions("PhraseDictionaryMemory", 6)[4:] == ["column 5", "column 6"]
+    kind = ReorderingType()
+    assert score_descriptions("PhraseDictionaryMemory", 6, kind)[4:] == ["column 5", "column 6"]
     assert (
-        score_descriptions("PhraseDictionaryMemory", 2) == []
-        and len(score_descriptions("LexicalReordering", 6)) == 6
+        score_descriptions("PhraseDictionaryMemory", 2, kind) == []
+        and len(score_descriptions("LexicalReordering", 6, kind)) == 6
     )
-    assert score_descriptions("LexicalReordering", 3) == [] and score_descriptions("Mine", 2) == []
+    assert score_descriptions("Mine", 2, kind) == []
+    collapsed = ReorderingType.parse("hier-mslr-bidirectional-fe-collapseff")
+    assert len(score_descriptions("LexicalReordering", 2, collapsed)) == 2

@@ -146,20 +146,20 @@ def parameters(stack: int, beam: float, reordering: bool = False) -> SearchParam
 @pytest.mark.parametrize("reordering", [False, True])
 def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reordering: bool) -> None:
     """Compared with a dictionary: hypotheses of the same coverage, end, context and key (with reordering also
-    first word and forward scores) recombine, and the best in stack and beam are extended."""
+    first word, forward scores and regions) recombine, and the best in stack and beam are extended."""
     rng = random.Random(stack)
     given = parameters(stack, beam, reordering)
-    # A hash table so full that places collide: only 216 kinds are possible.
-    state = small_state(216, 3)._replace(table=np.full(256, -1, np.int32))
+    # A hash table so full that places collide: only 432 kinds are possible.
+    state = small_state(432, 3)._replace(table=np.full(512, -1, np.int32))
     forward_id = np.array([0, 1, 1, 2], np.int32)
     best: dict[tuple[int, ...], float] = {}
     for _ in range(600):
         option, coverage, begin, end, word, key = (rng.randrange(size) for size in (4, 3, 2, 2, 3, 2))
-        total = rng.gauss(0, 2)
-        push(state, given, forward_id, 0, option, coverage, begin, end, total, total, word, key, total)
+        total, top = rng.gauss(0, 2), rng.randrange(2)
+        push(state, given, forward_id, 0, option, coverage, begin, end, total, total, word, top, key, total)
         kind: tuple[int, ...] = (coverage, end, word, key)
         if reordering:
-            kind += (begin, int(forward_id[option]))
+            kind += (begin, int(forward_id[option]), top)
         best[kind] = max(total, best.get(kind, NOTHING))
     totals = sorted(best.values(), reverse=True)
     expected = [total for total in totals[: stack or None] if total >= totals[0] + beam]
@@ -171,7 +171,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
 
 def test_no_room_for_a_hypothesis_is_told() -> None:
     given, state, forward_id = parameters(0, -math.inf), small_state(2, 1), np.zeros(1, np.int32)
-    made = [push(state, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, 0, key, 0.0) for key in (5, 6, 7)]
+    made = [push(state, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, key, 0.0) for key in (5, 6, 7)]
     assert made == [0, 1, -1] and state.counters[FULL]
 
 

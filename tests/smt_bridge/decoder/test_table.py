@@ -23,6 +23,7 @@ from smt_bridge.decoder.phrases import (
 )
 from smt_bridge.decoder.table import clusters, code_book, nearest, quantize, quantize_scores, share_rows
 from smt_bridge.decoder.text_tables import check_lines, read_table
+from smt_bridge.moses.reordering import ReorderingType
 from tests.nmt.formats.test_phrase_table import BAD
 from tests.smt_bridge.decoder.models import build_trie, decoder, sentence, write_model
 
@@ -259,10 +260,12 @@ def test_a_table_of_few_values_is_the_same(bits: int, kind: type, tmp_path: Path
         quantize(small, bits)
 
 
-@pytest.mark.parametrize("rows", [7, 1000])
-def test_equal_rows_of_codes_are_stored_once(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "columns"), [(7, 6), (1000, 6), (1000, 8)])
+def test_equal_rows_of_codes_are_stored_once(
+    rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(1)
-    codes = rng.choice(np.array([0, 1, 255], np.uint8), (900, 6))[rng.integers(900, size=5000)]
+    codes = rng.choice(np.array([0, 1, 255], np.uint8), (900, columns))[rng.integers(900, size=5000)]
     monkeypatch.setattr(mapped, "ROWS", rows)
     distinct, index = share_rows(codes)
     assert (distinct[index] == codes).all() and index.dtype == np.uint16
@@ -272,11 +275,17 @@ def test_equal_rows_of_codes_are_stored_once(rows: int, monkeypatch: pytest.Monk
         assert same is alone and not len(index)
 
 
-def test_a_table_with_shared_rows_is_the_same(tmp_path: Path) -> None:
-    table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
+@pytest.mark.parametrize("kind", ["wbe-msd-bidirectional-fe", "hier-mslr-bidirectional-fe"])
+def test_a_table_with_shared_rows_is_the_same(kind: str, tmp_path: Path) -> None:
+    columns = ReorderingType.parse(kind).probabilities
+    table = system.load(str(write_model(tmp_path, 1, kind=kind)), use_cache=False).table
     table = replace(table, reordering=table.reordering[np.arange(table.rows) % 9])
     small, rows = quantize(table, 8), np.arange(table.rows)[::-1]
-    assert small.is_sound() and small.reordering.shape == (9, 6) and len(small.reordering_row) == table.rows
+    assert (
+        small.is_sound()
+        and small.reordering.shape == (9, columns)
+        and len(small.reordering_row) == table.rows
+    )
     np.testing.assert_array_equal(small.log_reordering(rows), table.log_reordering(rows))
     assert not replace(small, reordering_row=small.reordering_row + 1).is_sound()
     assert not replace(small, reordering_row=small.reordering_row[1:]).is_sound()

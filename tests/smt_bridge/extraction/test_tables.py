@@ -2,6 +2,7 @@
 the same bytes by several workers, whatever the shards and buckets, and after kills and damage."""
 
 import gzip
+import itertools
 import math
 import os
 import random
@@ -26,6 +27,7 @@ from smt_bridge.extraction import scores, tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.scores import MAX_COUNT, CorpusTotals, larger_alignment, write_tables
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
+from smt_bridge.moses.reordering import ReorderingType
 from tests.conftest import ROOT, Command
 from tests.nmt.work import clusters
 
@@ -57,35 +59,65 @@ def write(corpus: Corpus, folder: Path) -> TableInputs:
     return TableInputs(str(folder / "s"), str(folder / "t"), str(folder / "a"))
 
 
-def instances(
-    source: list[str], target: list[str], links: Links, longest: int
-) -> list[tuple[str, str, Links, int, int]]:
+Span = tuple[int, int, int, int]  # first and last source word, first and last target word
+
+
+def consistent_spans(n: int, m: int, links: Links, longest: int) -> list[Span]:
     """Every consistent pair of spans, by trying all spans."""
-    found = []
+    spans = []
+    for a, c in itertools.product(range(n), range(m)):
+        for b, d in itertools.product(range(a, min(n, a + longest)), range(c, min(m, c + longest))):
+            inside = any(a <= i <= b and c <= j <= d for i, j in links)
+            if inside and all((a <= i <= b) == (c <= j <= d) for i, j in links):
+                spans.append((a, b, c, d))
+    return spans
+
+
+def orientations(span: Span, links: Links, n: int, m: int, touching: list[Span], words: bool) -> list[int]:
+    """Both orientations of a pair, by the rules of Moses' extract: 0 monotone, 1 swap, 2 left, 3 right.
+    `touching`: pairs beside links; `words`: whether only links count."""
+    a, b, c, d = span
+    linked = {*links, (-1, -1), (n, m)}
+    before, behind = ([(x, y) for x, y, _, end in touching if end == row] for row in (c - 1, d + 1))
+    if words:
+        before, behind = ([(i, i) for i, j in links if j == row] for row in (c - 1, d + 1))
+    ways = []
+    for pairs, row, straight, crossed in ((before, c - 1, a - 1, b + 1), (behind, d + 1, b + 1, a - 1)):
+        marks = [(straight, row) in linked, (crossed, row) in linked]
+        lasts, firsts = {y for _, y in pairs}, {x for x, _ in pairs}
+        if words:
+            near = far = False
+        elif pairs is before:
+            near, far = a - 1 in lasts, b + 1 in firsts
+        else:
+            near, far = b + 1 in firsts, a - 1 in lasts
+        most = n if words else n - 1  # Moses leaves out the last source word
+        on_left, on_right = any(y < a for y in lasts), any(b < x < most for x in firsts)
+        ahead, across = (on_left, on_right) if pairs is before else (on_right, on_left)
+        if marks == [True, False] or near:
+            ways.append(0)
+        elif marks == [False, True] or far:
+            ways.append(1)
+        else:
+            ways.append(2 if across and not ahead else 3)
+    return ways
+
+
+KINDS = {"msd": [0, 1, 2, 2], "mslr": [0, 1, 2, 3], "monotonicity": [0, 1, 1, 1], "leftright": [0, 1, 1, 0]}
+
+
+def instances(
+    source: list[str], target: list[str], links: Links, longest: int, model: str = "wbe"
+) -> list[tuple[str, str, Links, int, int]]:
+    """Every consistent pair of spans with both orientations."""
     n, m = len(source), len(target)
-
-    def linked(i: int, j: int) -> bool:
-        return (i, j) in links or (i, j) in ((-1, -1), (n, m))
-
-    for a in range(n):
-        for b in range(a, min(n, a + longest)):
-            for c in range(m):
-                for d in range(c, min(m, c + longest)):
-                    inside = [(i, j) for i, j in links if a <= i <= b and c <= j <= d]
-                    crossing = [(i, j) for i, j in links if (a <= i <= b) != (c <= j <= d)]
-                    if not inside or crossing:
-                        continue
-                    before = (linked(a - 1, c - 1), linked(b + 1, c - 1))
-                    behind = (linked(b + 1, d + 1), linked(a - 1, d + 1))
-                    ways = [
-                        0 if pair == (True, False) else 1 if pair == (False, True) else 2
-                        for pair in (before, behind)
-                    ]
-                    shifted = [(i - a, j - c) for i, j in inside]
-                    found.append(
-                        (" ".join(source[a : b + 1]), " ".join(target[c : d + 1]), shifted, ways[0], ways[1])
-                    )
-    return found
+    touching = consistent_spans(n, m, links, 99 if model == "hier" else longest)
+    rows = []
+    for a, b, c, d in consistent_spans(n, m, links, longest):
+        ways = orientations((a, b, c, d), links, n, m, touching, model == "wbe")
+        shifted = [(i - a, j - c) for i, j in links if a <= i <= b]
+        rows.append((" ".join(source[a : b + 1]), " ".join(target[c : d + 1]), shifted, ways[0], ways[1]))
+    return rows
 
 
 def by_sets(points: Links, side: int, length: int) -> list[list[int]]:
@@ -93,8 +125,11 @@ def by_sets(points: Links, side: int, length: int) -> list[list[int]]:
     return [sorted(p[1 - side] for p in points if p[side] == word) for word in range(length)]
 
 
-def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
+def naive(
+    corpus: Corpus, longest: int, reordering_type: str = "wbe-msd-bidirectional-fe"
+) -> tuple[list[str], list[str]]:
     """Both tables by definition."""
+    model, kinds, direction, _ = reordering_type.split("-")
     lex: Counter[tuple[str, str]] = Counter()
     pairs: dict[tuple[str, str], list[tuple[Links, int, int]]] = {}
     for source, target, links in corpus:
@@ -104,7 +139,7 @@ def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
             lex["NULL", word] += all(b != j for _, b in links)
         for i, word in enumerate(source):
             lex[word, "NULL"] += all(a != i for a, _ in links)
-        for s, t, points, before, behind in instances(source, target, links, longest):
+        for s, t, points, before, behind in instances(source, target, links, longest, model):
             pairs.setdefault((s, t), []).append((points, before, behind))
     of_source: Counter[str] = Counter()
     of_target: Counter[str] = Counter()
@@ -149,8 +184,10 @@ def naive(corpus: Corpus, longest: int) -> tuple[list[str], list[str]]:
             f"{s} ||| {t} ||| {' '.join(f'{x:.6g}' for x in scores)} ||| {shape} ||| {c_target[t]} "
             f"{c_source[s]} {len(held)} ||| |||"
         )
-        ways = [sum(way[place] == kind for way in held) for place in (1, 2) for kind in range(3)]
-        probabilities = " ".join(f"{(count + 0.5) / (len(held) + 1.5):.6g}" for count in ways)
+        columns, size = KINDS[kinds], 1 + max(KINDS[kinds])
+        sides = {"bidirectional": (0, 1), "backward": (0,), "forward": (1,)}[direction]
+        ways = [sum(columns[way[1:][side]] == kind for way in held) for side in sides for kind in range(size)]
+        probabilities = " ".join(f"{(count + 0.5) / (len(held) + 0.5 * size):.6g}" for count in ways)
         reordering.append(f"{s} ||| {t} ||| {probabilities}")
     return sorted(table, key=str.encode), sorted(reordering, key=str.encode)
 
@@ -168,6 +205,30 @@ def test_tables_by_definition(seed: int, pairs: int, words: int, longest: int, t
     assert (tmp_path / "reordering").read_text(encoding="utf-8").split("\n")[:-1] == reordering
 
 
+TYPES = [f"{model}-{kinds}-bidirectional-fe" for model in ("wbe", "phrase", "hier") for kinds in KINDS]
+
+
+@pytest.mark.parametrize(
+    ("reordering", "seed"),
+    [(name, 5) for name in TYPES]
+    + [("hier-mslr-backward-fe", 6), ("phrase-mslr-forward-fe", 7), ("hier-mslr-bidirectional-fe", 8)],
+)
+def test_types_of_reordering_by_definition(reordering: str, seed: int, tmp_path: Path) -> None:
+    """Short phrases, so that hierarchical and phrase-based orientations differ."""
+    corpus = random_corpus(seed, 80, 8)
+    config = ExtractConfig(2, reordering_type=reordering, block=20)
+    tables.build(write(corpus, tmp_path), TableOutputs(str(tmp_path / "t"), str(tmp_path / "r")), config)
+    rows = (tmp_path / "r").read_text(encoding="utf-8").split("\n")[:-1]
+    assert rows == naive(corpus, 2, reordering)[1]
+
+
+def test_an_unknown_type_of_reordering(tmp_path: Path) -> None:
+    inputs = write(random_corpus(1, 2, 3), tmp_path)
+    for name in ("wbe-msd", "hier-msd-bidirectional-f", "hier-msdx-bidirectional-fe", ""):
+        with pytest.raises(ConfigError, match="expected a reordering type"):
+            tables.build(inputs, TableOutputs(str(tmp_path / "t")), ExtractConfig(reordering_type=name))
+
+
 def test_there_are_as_many_buckets_as_memory_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for 40 rows, where the whole is 2,000; nothing is left of the folder of the work."""
     inputs = write(random_corpus(7, 120, 3), tmp_path)
@@ -179,9 +240,9 @@ def test_there_are_as_many_buckets_as_memory_needs(tmp_path: Path, monkeypatch: 
     sizes = []
     distinct = scores.distinct_pairs
 
-    def noted(rows: scores.UINT) -> scores.PhrasePairs:
+    def noted(rows: scores.UINT, reordering: ReorderingType) -> scores.PhrasePairs:
         sizes.append(len(rows))
-        return distinct(rows)
+        return distinct(rows, reordering)
 
     monkeypatch.setattr(scores, "distinct_pairs", noted)
     monkeypatch.setattr(tables, "rows_in_memory", lambda config, width: 40)
