@@ -17,11 +17,13 @@ from tests.smt_bridge.decoder.models import decoder, sentence, write_model
 
 
 GROUPS = {
-    "hypotheses": "coverage first last option parent score total context key memory following listed edge",
+    "hypotheses": "coverage first last option parent score total context key memory following listed edge "
+    "regions",
     "edges": "edge_parent edge_option edge_score edge_next",
     "coverages": "gap mask covered future first_move moves",
     "moves": "move_first move_last move_coverage",
-    "candidates": "c_stack c_coverage c_parent c_option c_first c_last c_score c_total c_context",
+    "candidates": "c_stack c_coverage c_parent c_option c_first c_last c_score c_total c_context c_regions",
+    "regions": "region_first region_last region_below",
     "contexts": "states",
     "scores": "lm_score lm_alone lm_context",
 }
@@ -30,7 +32,7 @@ GROUPS = {
 def test_each_array_has_room_for_its_group() -> None:
     sizes = StateSizes(
         hypotheses=11, edges=0, coverages=4, moves=17, candidates=3, words=6, contexts=13, scores=19,
-        models=2, features=5,
+        models=2, features=5, regions=7,
     )  # fmt: skip
     state = allocate(sizes)
     left = set(state._fields) - {"counters"}
@@ -42,7 +44,8 @@ def test_each_array_has_room_for_its_group() -> None:
         assert len(getattr(state, name)) == sizes.words + 1
         left.remove(name)
     assert len(state.block_key) == len(state.block_start) == 5
-    assert left == {"table", "coverage_table", "context_table", "block_table", "block_key", "block_start"}
+    tables = {"table", "coverage_table", "context_table", "block_table", "region_table"}
+    assert left == tables | {"block_key", "block_start"}
     assert state.states.shape == (13, 2) and state.memory.shape == (11, 5)
 
 
