@@ -61,7 +61,8 @@ edge_score: float) -> int:  # fmt: skip
         mixed += np.int64(first) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
             3935559000370003845
         )
-        mixed += np.int64(regions) * np.int64(7046029254386353131)
+        if parameters.regions:
+            mixed += np.int64(regions) * np.int64(7046029254386353131)
     mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(context)
     mixed = (mixed ^ (mixed >> np.int64(29))) * MIX
     size = len(S.table) - 1
@@ -73,7 +74,8 @@ edge_score: float) -> int:  # fmt: skip
         same = same and S.last[rival] == last and S.key[rival] == key
         if same and parameters.reordering:
             same = S.first[rival] == first and forward_id[S.option[rival]] == forward
-            same = same and S.regions[rival] == regions
+            if parameters.regions:
+                same = same and S.regions[rival] == regions
         if same:
             node = rival
         slot = (slot + 1) & size
@@ -86,7 +88,9 @@ edge_score: float) -> int:  # fmt: skip
         S.table[slot] = node
         S.coverage[node], S.first[node], S.last[node] = coverage, first, last
         S.option[node], S.parent[node], S.score[node], S.total[node] = option, parent, score, total
-        S.context[node], S.regions[node] = context, regions
+        S.context[node] = context
+        if parameters.regions:
+            S.regions[node] = regions
         S.key[node], S.edge[node], S.listed[node] = key, -1, 0
     elif score > S.score[node]:
         best = node
