@@ -219,10 +219,10 @@ def cross_validated(pool: Pool) -> Stats:
     it."""
     halves = [range(first, pool.sentences, 2) for first in (0, 1)] if pool.sentences > 1 else [range(1)] * 2
     stats = np.empty((pool.sentences, COLUMNS))
-    for tuned, other in (halves, halves[::-1]):
-        part = pool.part(other)
+    for tuned, held_out in (halves, halves[::-1]):
+        part = pool.part(held_out)
         weights = ExpectedBleu().tune(pool.part(tuned), None, 0).weights
-        stats[list(other)] = part.stats[part.best(weights)]
+        stats[list(held_out)] = part.stats[part.best(weights)]
     return stats
 
 

@@ -92,7 +92,7 @@ def write_weights(
 # ---- ini ---------------------------------------------------------------------------------------------------
 
 
-DEFAULT_SCORES = {"LexicalReordering": "6", "OpSequenceModel": "5"}  # num-features= of kinds; others: 1
+DEFAULT_SCORES = {"OpSequenceModel": 5}  # num-features= of kinds; others: 1
 TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
 FALSE = ("false", "no", "n", "0")
 OLD_SECTIONS = set(
@@ -125,7 +125,7 @@ class FeatureLine:
     def default_scores(self) -> int:
         """The number of scores without num-features=."""
         if self.kind != "LexicalReordering":
-            return int(DEFAULT_SCORES.get(self.kind, "1"))
+            return DEFAULT_SCORES.get(self.kind, 1)
         try:
             return ReorderingType.parse(self.options.get("type", "")).scores
         except ValueError:

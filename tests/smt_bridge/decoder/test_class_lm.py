@@ -53,6 +53,7 @@ def expected(folder: Path, text: list[str]) -> float:
     return float(count_models.read_arpa(folder / "clm").scores([mapped.split()])[0].sum())
 
 
+@pytest.mark.ci
 def test_the_score_is_that_of_the_classes(tmp_path: Path) -> None:
     """In n-best lists, also of unknown words, and totals are weights x features."""
     made = decoder(write_class_system(tmp_path), nbest=8, stack=20)
@@ -65,6 +66,7 @@ def test_the_score_is_that_of_the_classes(tmp_path: Path) -> None:
             assert score == pytest.approx([expected(tmp_path, list(derivation.text))], abs=1e-9)
 
 
+@pytest.mark.ci
 def test_it_changes_the_search(tmp_path: Path) -> None:
     """The best derivation under the weights of both, not a rescored one: unlimited stacks list the same."""
     one = decoder(write_class_system(tmp_path / "one", weight="2"), stack=0, beam_threshold=0.0, nbest=200)
@@ -81,6 +83,7 @@ def test_it_changes_the_search(tmp_path: Path) -> None:
     assert changed
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
@@ -102,6 +105,7 @@ def same_output(one: Decoder, other: Decoder) -> None:
         ]
 
 
+@pytest.mark.ci
 def test_compiled_models(tmp_path: Path) -> None:
     """The same lists from the folder of smt-compile, which has a copy of the classes, wherever it is, and
     from one of nmt-ngram compile, which smt-compile leaves where it is."""
@@ -117,6 +121,7 @@ def test_compiled_models(tmp_path: Path) -> None:
     assert line.options["path"] == f"{folder}/clm.trie" and line.options["classes"] == "mapped-classes0.tsv"
 
 
+@pytest.mark.ci
 def test_oov_feature(tmp_path: Path) -> None:
     """It counts the words without a class."""
     made = decoder(write_class_system(tmp_path, line=f"{LINE} oov-feature=1", weight="0.7 -0.2"))
@@ -126,6 +131,7 @@ def test_oov_feature(tmp_path: Path) -> None:
         assert values(made, translation)["CLM0"][1] == len(unknown) >= 1
 
 
+@pytest.mark.ci
 def test_a_class_that_the_model_lacks(tmp_path: Path) -> None:
     """Its words are unknown."""
     write_class_system(tmp_path)
@@ -136,6 +142,7 @@ def test_a_class_that_the_model_lacks(tmp_path: Path) -> None:
     assert lm.knows("p") and not lm.knows("q") and not lm.knows("zz")
 
 
+@pytest.mark.ci
 def test_the_model_of_words_comes_first(tmp_path: Path) -> None:
     """It stands in for features that have not scored; columns stay in the order of the ini."""
     made = system.load(str(write_class_system(tmp_path)), use_cache=False)

@@ -133,6 +133,7 @@ def test_compiled_is_plain(seed: int, tmp_path: Path) -> None:
         same_lists(compiled.translate_line(line), plain.translate_line(line), line)
 
 
+@pytest.mark.ci
 def test_equal_keys_have_equal_futures(tmp_path: Path) -> None:
     """Beginnings of derivations that cover the same words and have the same key score the same whatever
     follows, so that the better one may stand for both."""
@@ -164,6 +165,7 @@ def test_equal_keys_have_equal_futures(tmp_path: Path) -> None:
     assert compared > 20
 
 
+@pytest.mark.ci
 def test_one_score(tmp_path: Path) -> None:
     line = f"{LINE} num-features=1 support-features=no"
     made = decoder(model(tmp_path, 5, line, "OpSequenceModel0= 0.5"), nbest=5)
