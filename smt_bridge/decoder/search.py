@@ -46,6 +46,22 @@ from smt_bridge.decoder.orientations import (
 
 
 @njit_inline
+def recombination_hash(parameters: SearchParameters, coverage: int, first: int, last: int, forward: int,
+context: int, regions: int, key: int) -> np.int64:  # fmt: skip
+    """Hash what has to agree where hypotheses are recombined; arguments as in `push`. `forward`: number of
+    the forward reordering scores."""
+    mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
+    if parameters.reordering:
+        mixed += np.int64(first) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
+            3935559000370003845
+        )
+        if parameters.regions:
+            mixed += np.int64(regions) * np.int64(7046029254386353131)
+    mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(context)
+    return (mixed ^ (mixed >> np.int64(29))) * MIX
+
+
+@njit_inline
 def push(S: SearchState, parameters: SearchParameters, forward_id: Int32s, parent: int, option: int,
 coverage: int, first: int, last: int, score: float, total: float, context: int, regions: int, key: int,
 edge_score: float) -> int:  # fmt: skip
@@ -56,15 +72,7 @@ edge_score: float) -> int:  # fmt: skip
     future cost; `context`, `regions`: their numbers; `key`: hash of recombination keys; `edge_score`: what is
     added."""
     forward = forward_id[option] if parameters.reordering else -1
-    mixed = np.int64(coverage) * MIX + np.int64(last) * np.int64(6364136223846793005) + key
-    if parameters.reordering:
-        mixed += np.int64(first) * np.int64(1442695040888963407) + np.int64(forward) * np.int64(
-            3935559000370003845
-        )
-        if parameters.regions:
-            mixed += np.int64(regions) * np.int64(7046029254386353131)
-    mixed = (mixed ^ (mixed >> np.int64(31))) * MIX + np.int64(context)
-    mixed = (mixed ^ (mixed >> np.int64(29))) * MIX
+    mixed = recombination_hash(parameters, coverage, first, last, forward, context, regions, key)
     size = len(S.table) - 1
     slot = (mixed >> np.int64(20)) & size
     node = best = -1
@@ -371,8 +379,7 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                     return
             if not parameters.deferred:
                 push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
-                    score + future, S.lm_context[slot], regions, 0,
-                    score - S.score[hypothesis])  # fmt: skip
+                    score + future, S.lm_context[slot], regions, 0, score - S.score[hypothesis])  # fmt: skip
             elif S.counters[CANDIDATES] < len(S.c_stack):
                 number = S.counters[CANDIDATES]
                 S.counters[CANDIDATES] += 1

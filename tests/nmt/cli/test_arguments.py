@@ -41,7 +41,7 @@ LINES = {
         "apply <codes --input <text --output >out",
         "undo --input <text --output >out",
     ],
-    "ngram": ["--input <text --output >out --work >work"],
+    "ngram": ["--input <text --word-classes <classes --output >out --work >work"],
     "dictionary": [
         "learn --input <text --output >out",
         "table <dictionary --output >out",

@@ -148,7 +148,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
     """Compared with a dictionary: hypotheses of the same coverage, end, context and key (with reordering also
     first word, forward scores and regions) recombine, and the best in stack and beam are extended."""
     rng = random.Random(stack)
-    given = parameters(stack, beam, reordering)
+    given = parameters(stack, beam, reordering)._replace(regions=reordering)
     # A hash table so full that places collide: only 432 kinds are possible.
     state = small_state(432, 3)._replace(table=np.full(512, -1, np.int32))
     forward_id = np.array([0, 1, 1, 2], np.int32)

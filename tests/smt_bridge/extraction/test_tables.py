@@ -103,6 +103,7 @@ def orientations(span: Span, links: Links, n: int, m: int, touching: list[Span],
     return ways
 
 
+DEFAULT = "wbe-msd-bidirectional-fe"
 KINDS = {"msd": [0, 1, 2, 2], "mslr": [0, 1, 2, 3], "monotonicity": [0, 1, 1, 1], "leftright": [0, 1, 1, 0]}
 
 
@@ -125,11 +126,18 @@ def by_sets(points: Links, side: int, length: int) -> list[list[int]]:
     return [sorted(p[1 - side] for p in points if p[side] == word) for word in range(length)]
 
 
-def naive(
-    corpus: Corpus, longest: int, reordering_type: str = "wbe-msd-bidirectional-fe"
-) -> tuple[list[str], list[str]]:
+def smoothed_shares(ways: list[tuple[int, int]], reordering_type: str) -> str:
+    """The reordering probabilities of a pair by definition. `ways`: both orientations of each instance."""
+    _, kinds, direction, _ = reordering_type.split("-")
+    columns, size = KINDS[kinds], 1 + max(KINDS[kinds])
+    sides = {"bidirectional": (0, 1), "backward": (0,), "forward": (1,)}[direction]
+    counts = [sum(columns[way[side]] == kind for way in ways) for side in sides for kind in range(size)]
+    return " ".join(f"{(count + 0.5) / (len(ways) + 0.5 * size):.6g}" for count in counts)
+
+
+def naive(corpus: Corpus, longest: int, reordering_type: str = DEFAULT) -> tuple[list[str], list[str]]:
     """Both tables by definition."""
-    model, kinds, direction, _ = reordering_type.split("-")
+    model = reordering_type.split("-")[0]
     lex: Counter[tuple[str, str]] = Counter()
     pairs: dict[tuple[str, str], list[tuple[Links, int, int]]] = {}
     for source, target, links in corpus:
@@ -184,11 +192,8 @@ def naive(
             f"{s} ||| {t} ||| {' '.join(f'{x:.6g}' for x in scores)} ||| {shape} ||| {c_target[t]} "
             f"{c_source[s]} {len(held)} ||| |||"
         )
-        columns, size = KINDS[kinds], 1 + max(KINDS[kinds])
-        sides = {"bidirectional": (0, 1), "backward": (0,), "forward": (1,)}[direction]
-        ways = [sum(columns[way[1:][side]] == kind for way in held) for side in sides for kind in range(size)]
-        probabilities = " ".join(f"{(count + 0.5) / (len(held) + 0.5 * size):.6g}" for count in ways)
-        reordering.append(f"{s} ||| {t} ||| {probabilities}")
+        ways = [orientations[1:] for orientations in held]
+        reordering.append(f"{s} ||| {t} ||| {smoothed_shares(ways, reordering_type)}")
     return sorted(table, key=str.encode), sorted(reordering, key=str.encode)
 
 
