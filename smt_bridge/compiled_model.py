@@ -15,8 +15,8 @@ from nmt.errors import ConfigError
 from nmt.io import files, mapped
 from nmt.io.progress import Progress
 from nmt.ngram import count_models, trie_build
-from smt_bridge.config import CompileConfig
 from smt_bridge.decoder import system
+from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.decoder.feature_lines import CLASS_LM, NGRAM_MODELS
 from smt_bridge.decoder.table import quantize
 from smt_bridge.decoder.text_tables import read_table

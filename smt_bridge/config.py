@@ -5,30 +5,11 @@ The settings of the decoder, extraction, pruning and tuning are in config.py of 
 
 from dataclasses import dataclass, field
 
-from nmt.config.settings import ALLOWED, HELP, name_in, number
+from nmt.config.settings import name_in, number
+from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.extraction.alignment import ALIGNERS
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.extraction.heuristics import HEURISTICS
-
-
-@dataclass
-class CompileConfig:
-    """How compiled tables and language models store their scores."""
-
-    quantize: int = field(
-        default=0,
-        metadata={
-            ALLOWED: (0, 8, 16),
-            HELP: "8 or 16: store each score of the tables as the nearest of 256 or 65,536 values of its "
-            "column; 0: exact scores of 32 bits",
-        },
-    )
-    quantize_lm: int = number(
-        0,
-        least=0,
-        most=16,  # as in nmt/ngram/trie_build.py, which loads numpy
-        help="bits of each log p and back-off of the language models, such as 12; 0: exact",
-    )
 
 
 @dataclass

@@ -42,7 +42,8 @@ from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from nmt.work.store import Step, run_steps
 from smt_bridge import compiled_model, train_cost
-from smt_bridge.config import CompileConfig, TrainConfig
+from smt_bridge.config import TrainConfig
+from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.extraction import alignment, corpus, kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize

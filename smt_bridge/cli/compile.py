@@ -10,7 +10,7 @@ from nmt.cli.arguments import InputPath, OutputPath, check_separate, new_folder,
 from nmt.errors import ConfigError
 from nmt.io import files, mapped
 from smt_bridge.cli.shared_options import add_compilation
-from smt_bridge.config import CompileConfig
+from smt_bridge.decoder.config import CompileConfig
 
 # Regular expression of the paths in a folder of a model that was never finished: one without a moses.ini.
 UNFINISHED = (

@@ -11,7 +11,7 @@ from nmt.errors import ConfigError
 from nmt.io import numbers
 from nmt.runs import directory as run_directory
 from nmt.work import store
-from smt_bridge.config import CompileConfig
+from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.extraction.config import LEAST_MEMORY, ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, need_torch
 

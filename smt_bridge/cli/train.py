@@ -14,7 +14,8 @@ from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli.shared_options import add_compilation, add_memory, add_pruning
-from smt_bridge.config import CompileConfig, TrainConfig
+from smt_bridge.config import TrainConfig
+from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.extraction.alignment import ALIGNERS
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 

@@ -1,11 +1,12 @@
-"""Settings of the decoder, and the sections of a moses.ini that set them. The defaults are those of Moses."""
+"""Settings of the decoder and of compiled models, and the sections of a moses.ini that set them. The defaults
+are those of Moses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from typing import Any
 
 from nmt.config import settings
-from nmt.config.settings import HELP, choice, number, setting
+from nmt.config.settings import ALLOWED, HELP, choice, number, setting
 from nmt.errors import ConfigError, DataError
 from nmt.io.numbers import integer, real, shown
 from nmt.text.sentences import MAX_LINE_WORDS
@@ -325,3 +326,26 @@ def check_restricted(path: str, name: str, values: list[tuple[int, str]]) -> Non
             raise DataError(
                 f"{path}:{row + 1}: [{name}] {shown(text)}: {reason}; remove it, or decode with Moses"
             )
+
+
+# ---- compiled models ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class CompileConfig:
+    """How compiled tables and language models store their scores."""
+
+    quantize: int = field(
+        default=0,
+        metadata={
+            ALLOWED: (0, 8, 16),
+            HELP: "8 or 16: store each score of the tables as the nearest of 256 or 65,536 values of its "
+            "column; 0: exact scores of 32 bits",
+        },
+    )
+    quantize_lm: int = number(
+        0,
+        least=0,
+        most=16,  # as in nmt/ngram/trie_build.py, which loads numpy
+        help="bits of each log p and back-off of the language models, such as 12; 0: exact",
+    )

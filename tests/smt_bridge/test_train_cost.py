@@ -10,7 +10,8 @@ import pytest
 
 from nmt.errors import ConfigError
 from smt_bridge import train_cost
-from smt_bridge.config import CompileConfig, TrainConfig
+from smt_bridge.config import TrainConfig
+from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.train_cost import TextSize
 from smt_bridge.train_system import train
 

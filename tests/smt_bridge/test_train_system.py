@@ -17,9 +17,9 @@ from nmt.ngram import count_models, counting, disk_counts, estimators
 from nmt.work.executors import ExecutorConfig
 from smt_bridge import compiled_model, train_system
 from smt_bridge.cli import compile as cli_compile
-from smt_bridge.config import CompileConfig, TrainConfig
+from smt_bridge.config import TrainConfig
 from smt_bridge.decoder import system
-from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.config import CompileConfig, DecoderConfig
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.moses.operations import operation_lines
 from smt_bridge.tables.filter import Filtering
