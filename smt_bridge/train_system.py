@@ -80,9 +80,9 @@ RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e"
 WEIGHTS = {
     "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
     "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
-    "UnknownWordPenalty0": [1.0], "ClassLM0": [0.2],
-    "OpSequenceModel0": [0.08, -0.02, 0.02, -0.001, 0.03],
+    "UnknownWordPenalty0": [1.0],
 }  # fmt: skip
+REORDERING_WEIGHT, CLASS_LM_WEIGHT, OSM_WEIGHTS = 0.3, 0.2, [0.08, -0.02, 0.02, -0.001, 0.03]
 
 
 Steps = tuple[Step["SystemTraining"], ...]
@@ -105,6 +105,11 @@ class SystemTraining:
         if self.config.add:
             return str(self.path(SOURCE)), str(self.path(TARGET))
         return self.config.source, self.config.target
+
+    @property
+    def lm_text(self) -> str:
+        """Path of the text that the language models are trained on."""
+        return self.config.lm_text or self.texts[1]
 
     @property
     def reordering_table(self) -> str:
@@ -316,9 +321,8 @@ def prune(training: SystemTraining) -> None:
 def estimate(training: SystemTraining) -> None:
     """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts. If
     pairs are added to a model with an --lm-text, its language model is copied."""
-    config = training.config
     if not copy_of_base(training, LM):
-        estimate_lm(training, config.lm_text or training.texts[1], LM, config.order, COUNTING)
+        estimate_lm(training, training.lm_text, LM, training.config.order, COUNTING)
 
 
 def copy_of_base(training: SystemTraining, name: str) -> bool:
@@ -361,25 +365,22 @@ def estimate_operations(training: SystemTraining) -> None:
 def class_words(training: SystemTraining) -> None:
     """Write the classes of the words that the language model is trained on. If pairs are added to a model
     with an --lm-text, its classes are copied."""
-    config = training.config
     if copy_of_base(training, CLASSES):
         return
-    text = config.lm_text or training.texts[1]
     with ExitStack() as stack:
-        counts, _ = count(training, text, stack, word_classes.PAIRS.order, CLASSING)
-        classes = word_classes.learn_classes(counts, ClassConfig(classes=config.class_lm))
+        counts, _ = count(training, training.lm_text, stack, word_classes.PAIRS.order, CLASSING)
+        classes = word_classes.learn_classes(counts, ClassConfig(classes=training.config.class_lm))
     word_classes.write_classes(training.path(CLASSES), classes)
 
 
 def estimate_class_lm(training: SystemTraining) -> None:
     """Write a Kneser-Ney model of the text of the language model with classes instead of words. The text of
     classes exists while it is made. If pairs are added to a model with an --lm-text, it is copied."""
-    config, text = training.config, training.path(CLASS_TEXT)
     if copy_of_base(training, CLASS_LM):
         return
-    lines = files.read_lines(config.lm_text or training.texts[1])
+    text, lines = training.path(CLASS_TEXT), files.read_lines(training.lm_text)
     files.write_text(text, word_classes.class_lines(word_classes.read_classes(training.path(CLASSES)), lines))
-    estimate_lm(training, str(text), CLASS_LM, config.class_order, CLASS_COUNTING)
+    estimate_lm(training, str(text), CLASS_LM, training.config.class_order, CLASS_COUNTING)
     text.unlink()
 
 
@@ -424,30 +425,28 @@ def write_inis(training: SystemTraining) -> None:
 
 def write_ini(path: Path, config: TrainConfig) -> None:
     """Write the model's moses.ini, with the initial weights of Moses. `path`: in the folder of the model."""
-    reordering = config.extract.reordering
     features = [
         "UnknownWordPenalty",
         "WordPenalty",
         "PhrasePenalty",
         f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 "
         "output-factor=0",
-        f"LexicalReordering name=LexicalReordering0 num-features={reordering.scores} "
-        f"type={reordering.option} input-factor=0 output-factor=0 path={reordering_name(config)}",
-        "Distortion",
-        f"KENLM name=LM0 factor=0 path={LM} order={config.order}",
-        f"ClassLM name=ClassLM0 path={CLASS_LM} classes={CLASSES} order={config.class_order}",
     ]
     weights = dict(WEIGHTS)
+    if config.reordering:
+        reordering = config.extract.reordering
+        features.append(
+            f"LexicalReordering name=LexicalReordering0 num-features={reordering.scores} "
+            f"type={reordering.option} input-factor=0 output-factor=0 path={reordering_name(config)}"
+        )
+        weights = {"LexicalReordering0": [REORDERING_WEIGHT] * reordering.scores, **weights}
+    features += ["Distortion", f"KENLM name=LM0 factor=0 path={LM} order={config.order}"]
+    if config.class_lm:
+        features.append(f"ClassLM name=ClassLM0 path={CLASS_LM} classes={CLASSES} order={config.class_order}")
+        weights["ClassLM0"] = [CLASS_LM_WEIGHT]
     if config.osm:
         features.append(f"OpSequenceModel name=OpSequenceModel0 num-features=5 path={OSM}")
-    else:
-        del weights["OpSequenceModel0"]
-    if not config.class_lm:
-        del features[7], weights["ClassLM0"]
-    if config.reordering:
-        weights = {"LexicalReordering0": [0.3] * reordering.scores, **weights}
-    else:
-        del features[4]
+        weights["OpSequenceModel0"] = OSM_WEIGHTS
     lines = [
         "# Start Moses in this folder: the paths are relative to it. smt-decode finds them from anywhere.",
         "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]",

@@ -29,9 +29,7 @@ WORD, LOG_PROB, STATE, BACKOFF, LINK, CHILDREN = range(4, 16, 2)
 LOG_PROB_BOOK, BACKOFF_BOOK, COLUMNS = range(16, 19)
 MOST_BITS = 62  # of a field
 CHECKED = 1 << 20  # records that are checked together
-COMPILED_FROM = (
-    4_000_000  # n-grams of a length from which they are checked by compiled code: numba takes a second
-)
+COMPILED_FROM = 4_000_000  # n-grams of a length that compiled code checks: loading numba takes a second
 COMPILED_CHECK = LazyPart("nmt.ngram.trie_queries:compiled_check")
 FIELDS = WORD, LOG_PROB, STATE, BACKOFF, LINK, CHILDREN
 SIZE = 1  # column of a field's size, after that of its first bit

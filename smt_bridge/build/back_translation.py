@@ -7,13 +7,12 @@ back-translation/model                     tables and count model of the reverse
 back-translation/train.source train.target the new pairs: translations, and the monolingual lines
 """
 
-from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from nmt.formats import pharaoh
 from nmt.io import files
 from smt_bridge import train_system
-from smt_bridge.build.config import Build
+from smt_bridge.build.config import Build, StepProgress
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.training import ALIGNMENT, BACK, BACK_SOURCE, BACK_TARGET, MODEL
 from smt_bridge.build.tuning import PHRASE_BASED, ini_path, sample_lines
@@ -49,7 +48,7 @@ def translate_back(build: Build) -> None:
     )
     translations = map(decoder.lines.text, decoder.translate_all(lines, build.config.workers))
     files.write_text(build.work / BACK_TARGET, lines)
-    files.write_text(build.work / BACK_SOURCE, follow(build, translations, len(lines)))
+    files.write_text(build.work / BACK_SOURCE, StepProgress(build, len(lines)).over(translations, 1))
 
 
 def monolingual_lines(build: Build) -> list[str]:
@@ -74,10 +73,3 @@ def reversed_weights(tuned: Ini, start: Ini) -> Ini:
     inverse_phrase, inverse_lexical, phrase, lexical, *others = weights[TABLE_FEATURE]
     weights[TABLE_FEATURE] = [phrase, lexical, inverse_phrase, inverse_lexical, *others]
     return moses_ini.set_weights(start, weights)
-
-
-def follow(build: Build, lines: Iterable[str], count: int) -> Iterator[str]:
-    """Yield `count` lines, and report the completed share of the step to the build."""
-    for number, line in enumerate(lines, 1):
-        yield line
-        build.share = number / count

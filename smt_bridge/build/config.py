@@ -1,6 +1,7 @@
 """Settings of a build, and its folders."""
 
 import shlex
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -98,3 +99,23 @@ class Build:
     def store(self) -> Store:
         """Store of the work folder, which records the files that finished steps have written."""
         return Store(self.work)
+
+
+@dataclass
+class StepProgress:
+    """Reports the completed share of a step to the build."""
+
+    build: Build
+    total: float  # expected work of the step, such as seconds or lines
+    done: float = 0.0  # expected work of what is completed
+
+    def add(self, work: float) -> None:
+        """Advance by an expected amount of work."""
+        self.done += work
+        self.build.share = min(1.0, self.done / max(1e-9, self.total))
+
+    def over(self, items: Iterable[str], work: float) -> Iterator[str]:
+        """Yield the items, each expected to be so much work, and advance after each."""
+        for item in items:
+            yield item
+            self.add(work)

@@ -9,7 +9,7 @@ without it, cross-validated: weights of one half of the sentences choose the tra
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,7 @@ from nmt.compute import device
 from nmt.io import files
 from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
-from smt_bridge.build.config import Build
+from smt_bridge.build.config import Build, StepProgress
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, WORDS, feature_name
 from smt_bridge.build.plan import Rates
@@ -72,7 +72,7 @@ def evaluate(build: Build) -> None:
     """Translate the development set with each system, choose the best, and tune again without each part.
     Writes the translations to OUTPUTS and the scores to FILE."""
     seconds = expected_seconds(build)
-    progress = EvaluationProgress(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
+    progress = StepProgress(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
     translations = {
         name: list(progress.over(translate_tuned(build, name), seconds[name] / build.plan.evaluated))
         for name in tuned_systems(build)
@@ -142,26 +142,6 @@ def expected_seconds(build: Build) -> dict[str, float]:
     if plan.has("attention"):
         seconds[NEURAL] = words * rates.translating
     return seconds
-
-
-@dataclass
-class EvaluationProgress:
-    """Reports the completed share of the evaluation to the build."""
-
-    build: Build
-    total: float  # expected seconds
-    done: float = 0.0  # expected seconds of the work that is completed
-
-    def add(self, seconds: float) -> None:
-        """Advance by work that was expected to take `seconds`."""
-        self.done += seconds
-        self.build.share = min(1.0, self.done / max(1e-9, self.total))
-
-    def over(self, items: Iterable[str], seconds: float) -> Iterator[str]:
-        """Yield the items, each expected to take `seconds`, and advance after each."""
-        for item in items:
-            yield item
-            self.add(seconds)
 
 
 def translate_tuned(build: Build, name: str) -> Iterator[str]:

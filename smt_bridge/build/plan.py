@@ -324,6 +324,13 @@ def estimate_seconds(
     return {name: round(value / speed) for name, value in estimates.items()}
 
 
+def planned_seconds(plan: Plan) -> dict[str, float]:
+    """Estimate the seconds of each step of a plan anew: step -> seconds, in order."""
+    return estimate_seconds(
+        plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated, plan.back_translated
+    )
+
+
 def side_by_side(times: list[float], workers: int = PARALLEL_TRAININGS) -> float:
     """Seconds until `workers` processes have finished tasks of `times` seconds, which are started in
     order."""
@@ -459,11 +466,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
         yield "networks: a network is listed twice"
     for number, network in enumerate(plan.networks):
         yield from network_mistakes(network, f"networks[{number}]")
-    needed = set(
-        estimate_seconds(
-            plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated, plan.back_translated
-        )
-    )
+    needed = set(planned_seconds(plan))
     if needed != set(plan.seconds):
         yield f"seconds: expected those of {', '.join(sorted(needed))}"
 

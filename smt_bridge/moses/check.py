@@ -12,6 +12,7 @@ from nmt.io.numbers import shown
 from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
 from smt_bridge.moses.ini import UNTUNED, FeatureLine, Ini, find_table, tuned_names
+from smt_bridge.moses.operations import count_scores
 from smt_bridge.moses.reordering import ReorderingType
 from smt_bridge.tables.filter import is_other_pair
 
@@ -140,7 +141,7 @@ def feature_problems(ini: Ini) -> Iterator[str]:
                     f"{location}: {feature.name} has num-features={feature.scores}, but a model of "
                     f"type={feature.options['type']} has {kind.scores} scores"
                 )
-        if feature.kind == "OpSequenceModel" and feature.scores != (scores := operation_scores(feature)):
+        if feature.kind == "OpSequenceModel" and feature.scores != (scores := count_scores(feature.options)):
             yield (
                 f"{location}: {feature.name} has num-features={feature.scores}, but {scores} scores; Moses "
                 "crashes at it. support-features=no goes with num-features=1, and nothing else does"
@@ -152,12 +153,6 @@ def feature_problems(ini: Ini) -> Iterator[str]:
                         f"{location}: {feature.name} combines {name or 'nothing'}, which is not a feature; "
                         "name tables of this ini in components="
                     )
-
-
-def operation_scores(feature: FeatureLine) -> int:
-    """The number of scores of an OpSequenceModel, which Moses decides by support-features= alone, and only by
-    the word `no`."""
-    return 1 if feature.options.get("support-features") == "no" else 5
 
 
 def reordering_type(feature: FeatureLine) -> ReorderingType | None:

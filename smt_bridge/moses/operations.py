@@ -21,7 +21,7 @@ words that was skipped, left of the rightmost word produced so far.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from nmt.formats import pharaoh
@@ -32,6 +32,12 @@ JOIN = "^_^"  # between the words of a cept
 COPY, GAP, FORWARD, BACK, CONTINUE = "_TRANS_SLF_", "_INS_GAP_", "_JMP_FWD_", "_JMP_BCK_", "_CONT_CEPT_"
 TRANSLATE = "_TRANS_"  # how the names of translations begin, COPY included
 TRANSLATED, CONTINUED, INSERTED, DELETED = range(4)  # kinds of planned operations
+
+
+def count_scores(options: Mapping[str, str]) -> int:
+    """The number of scores of an OpSequenceModel with these arguments. Moses decides it by support-features=
+    alone, and only by the word `no`."""
+    return 1 if options.get("support-features") == "no" else 5
 
 
 class PlannedOperation(NamedTuple):

@@ -51,6 +51,7 @@ from smt_bridge.moses.operations import (
     TRANSLATE,
     TRANSLATED,
     PlannedOperation,
+    count_scores,
     plan,
 )
 
@@ -112,7 +113,7 @@ class OperationSequenceModel(StatefulFeature):
 
     @classmethod
     def scores_of(cls, line: FeatureLine) -> int:
-        return cls.scores if line.options.get("support-features") != "no" else 1  # as Moses reads it
+        return count_scores(line.options)
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
