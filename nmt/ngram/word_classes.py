@@ -82,11 +82,6 @@ def read_classes(path: str | Path) -> WordClasses:
     return classes
 
 
-def class_name(classes: WordClasses, word: str) -> str:
-    """The word that stands for the class of a word; <unk> for a word without one."""
-    return str(classes[word]) if word in classes else UNK
-
-
 def class_lines(classes: WordClasses, lines: Iterable[str]) -> Iterator[str]:
     """Replace each word of tokenized lines by its class."""
     names = {word: str(index) for word, index in classes.items()}

@@ -22,7 +22,7 @@ from smt_bridge.tuning.bleu import bleu
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import make_references, starting_weights
-from smt_bridge.tuning.pool import Floats
+from smt_bridge.tuning.pool import Floats, Pool
 from smt_bridge.tuning.pro import Pro
 from tests.smt_bridge.build.builds import decodable, small_plan
 from tests.smt_bridge.tuning.test_mert import random_pool
@@ -96,6 +96,25 @@ def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: py
     assert name == "hybrid" and tuning.make_tuning(hybrid, name, [], 1).config.iterations == 2
     assert ini.weights == before | {"NNJM0": [START], "CSLM0": [START]}
     assert ini.feature("NNJM0").options["path"] == "../networks/joint"
+
+
+def test_networks_start_where_the_first_lists_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build = decodable(tmp_path)
+    fitted: list[tuple[int, Sequence[int]]] = []
+
+    def fit(pool: Pool, weights: Floats, columns: Sequence[int]) -> Floats:
+        fitted.append((pool.sentences, columns))
+        return weights
+
+    def twice(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
+        return starting_weights(decoder, names)[:1] * 2
+
+    for name, value in (
+        ("fit_alone", fit), ("network_columns", lambda names: [1]), ("starting_weights", twice)
+    ):  # fmt: skip
+        monkeypatch.setattr(f"smt_bridge.build.tuning.{name}", value)
+    tuning.tune_phrase_based(build)
+    assert fitted == [(12, [1])]  # the second start, on the lists of the first
 
 
 # ---- test evaluation ---------------------------------------------------------------------------------------
