@@ -49,6 +49,7 @@ from smt_bridge.decoder.search import (
 )
 
 Paths = tuple[list[Int32s], list[float]]  # options in target order and total of each derivation, best first
+LM_SLOTS = 4  # the search is compiled for multiples of this number of language models
 
 
 class ThreadMemory(threading.local):
@@ -69,7 +70,10 @@ class CompiledSearch:
 
     def __init__(self, automata: tuple[Automaton, ...], piece: int = SLICE) -> None:
         """`piece`: number of options that one call of compiled code tries."""
-        self.automata, self.piece = automata, piece
+        self.models, self.piece = len(automata), piece
+        # Compiled code is made for one number of language models. Copies of the first, which are not asked,
+        # fill the tuple up to a multiple of LM_SLOTS.
+        self.lms = automata + automata[:1] * (-len(automata) % LM_SLOTS)
         self.memory = ThreadMemory()
 
     def search(self, task: SearchTask, listing: Listing, stop: threading.Event | None = None) -> Paths:
@@ -110,7 +114,7 @@ class CompiledSearch:
                     words=max(words, 100),
                     contexts=30_000 * factor,
                     scores=64_000 * factor,
-                    models=len(self.automata),
+                    models=self.models,
                     features=len(task.scorers),
                     regions=30_000 * factor if task.parameters.regions else 1,
                 )
@@ -126,7 +130,7 @@ class CompiledSearch:
         while stack < parameters.words and not (stack and state.counters[FULL]):
             go_on(stop)
             stack, rank = search(
-                state, options, gains, self.automata, weights, parameters, stack, rank, self.piece
+                state, options, gains, self.lms, weights, parameters, stack, rank, self.piece
             )
 
     def fill_cubes(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
@@ -139,8 +143,8 @@ class CompiledSearch:
             or len(cubes.member) != len(state.coverage)
         ):
             cubes = self.memory.cubes = allocate_cubes(state, 60_000 * self.memory.factor)
-        gains, room = option_gains(options, parameters), np.zeros(len(self.automata), np.int32)
-        start_search(state, options, self.automata, parameters, room)
+        gains, room = option_gains(options, parameters), np.zeros(self.models, np.int32)
+        start_search(state, options, self.lms, parameters, room)
         start_cubes(cubes)
         for stack in range(1, parameters.words + 1):
             open_edges(state, cubes, options, parameters, stack - 1)
@@ -149,7 +153,7 @@ class CompiledSearch:
             while not complete and not state.counters[FULL]:
                 go_on(stop)
                 complete = fill_stack(
-                    state, cubes, options, gains, self.automata, weights, parameters, stack, self.piece // 10,
+                    state, cubes, options, gains, self.lms, weights, parameters, stack, self.piece // 10,
                     room,
                 )  # fmt: skip
             if state.counters[FULL]:
@@ -158,8 +162,8 @@ class CompiledSearch:
     def fill_deferred(self, state: SearchState, task: SearchTask, stop: threading.Event | None) -> None:
         """Fill all stacks, rescoring each with the stateful features before it is extended. Sets
         `state.counters[FULL]` if memory runs out."""
-        room = np.zeros(len(self.automata), np.int32)
-        start_search(state, task.options, self.automata, task.parameters, room)
+        room = np.zeros(self.models, np.int32)
+        start_search(state, task.options, self.lms, task.parameters, room)
         gains = option_gains(task.options, task.parameters)
         state.memory[0] = [scorer.start_state for scorer in task.scorers]
         for stack in range(task.parameters.words + 1):
@@ -171,7 +175,7 @@ class CompiledSearch:
             while rank >= 0 and not state.counters[FULL]:
                 go_on(stop)
                 rank = expand_from(
-                    state, task.options, gains, self.automata, task.model.lm_weights, task.parameters,
+                    state, task.options, gains, self.lms, task.model.lm_weights, task.parameters,
                     stack, rank, room, self.piece,
                 )  # fmt: skip
             if state.counters[FULL]:

@@ -108,12 +108,12 @@ class RowScores:
 
     def lm_words(self, text: Int32s) -> Int32s:
         """Ids of words of the table in each language model: (W,) -> (L, W)"""
-        ids: Int32s = self.lm_ids[:, text]
+        ids: Int32s = self.lm_ids.take(text, axis=1)  # in rows, as compiled code wants it, for any L
         if ids.size and ids.min() == NOT_LOOKED_UP:
             words = self.system.table.words
             for word in np.unique(text[(ids == NOT_LOOKED_UP).any(0)]).tolist():
                 self.lm_ids[:, word] = [lm.number(words[word]) for lm in self.model.word_lms]
-            ids = self.lm_ids[:, text]
+            ids = self.lm_ids.take(text, axis=1)
         return ids
 
     def oov_scores(self, text: Int32s, starts: Int64s) -> Floats:

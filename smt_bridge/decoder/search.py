@@ -270,7 +270,7 @@ context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # 
     stop = options.start[option] + options.length[option]
     # As in Moses, the end of the sentence is not scored after a phrase without words.
     end = stop + 1 if complete and options.length[option] > 0 else stop
-    for model in range(len(lms)):
+    for model in range(S.states.shape[1]):
         lm, state, alone = lms[model], S.states[context, model], 0.0
         for index in range(options.start[option], end):
             more, state = step(lm, state, options.words[model, index] if index < stop else lm.end)
@@ -422,7 +422,7 @@ def start_search(
     S.counters[REGIONS] = 1
     S.context_table[:] = -1
     forget_blocks(S)
-    for model in range(len(lms)):
+    for model in range(S.states.shape[1]):
         room[model] = lms[model].start_state
     S.context[0] = find_context(S, room)
     S.head[0], S.size[0], S.best[0] = 0, 1, S.total[0]
@@ -453,7 +453,7 @@ most: int) -> tuple[int, int]:  # fmt: skip
     """Search from rank `rank` of stack `stack`, initially (0, 0), until all stacks are finished or `most`
     options have been tried. Returns the stack and rank at which to continue; (words, 0) if the search is
     finished."""
-    room = np.zeros(len(lms), np.int32)
+    room = np.zeros(S.states.shape[1], np.int32)
     if stack == 0 and rank == 0:
         start_search(S, options, lms, parameters, room)
     end = S.counters[WORK] + most

@@ -8,6 +8,7 @@ import pytest
 
 from smt_bridge.decoder import plain, search
 from smt_bridge.decoder.arrays import COVERAGES, FULL, OptionArrays, StateSizes, allocate, constraints
+from smt_bridge.decoder.compiled_search import CompiledSearch
 from smt_bridge.decoder.coverage import covered_and_future, extend_coverage, find_moves, permits
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import decoder, sentence, write_model
@@ -112,7 +113,8 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
     n, options = 6, task.options
     state = allocate(StateSizes(10, 0, 200, 2000, 0, n, 10, 0, 1, 0))
     room = np.zeros(1, np.int32)
-    search.start_search(state, options, made.model.automata or (), task.parameters, room)
+    lms = CompiledSearch(made.model.automata or ()).lms
+    search.start_search(state, options, lms, task.parameters, room)
     number = 0
     while number < state.counters[COVERAGES]:
         find_moves(state, options, task.parameters, number)
@@ -145,7 +147,9 @@ def test_no_room_is_told(tmp_path: Path) -> None:
     for coverages, moves in ((2, 100), (100, 2)):
         state = allocate(StateSizes(10, 0, coverages, moves, 0, 3, 10, 0, 1, 0))
         room = np.zeros(1, np.int32)
-        search.start_search(state, task.options, made.model.automata or (), task.parameters, room)
+        search.start_search(
+            state, task.options, CompiledSearch(made.model.automata or ()).lms, task.parameters, room
+        )
         assert not state.counters[FULL]
         find_moves(state, task.options, task.parameters, 0)
         assert state.counters[FULL]

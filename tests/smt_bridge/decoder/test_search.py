@@ -294,12 +294,26 @@ def test_search_in_slices(nbest: int, tmp_path: Path) -> None:
     while place[0] < 100:
         before = int(state.counters[WORK]) if calls else 0
         place = search(
-            state, task.options, gains, one.compiled.automata, one.model.lm_weights, parameters, *place, 500
+            state, task.options, gains, one.compiled.lms, one.model.lm_weights, parameters, *place, 500
         )
         calls += 1
         most = 1 + int(task.options.number.sum())  # of one hypothesis
         assert int(state.counters[WORK]) - before <= 1000 + most
     assert calls > 20
+
+
+def test_compiled_once_for_any_number_of_language_models(tmp_path: Path) -> None:
+    """numba compiles for types: those of a task with one language model are those of a task with three."""
+    numba = pytest.importorskip("numba")
+    kinds = set()
+    for models in (1, 2, 3):
+        made = decoder(write_model(tmp_path / str(models), models, lms=models))
+        assert made.compiled
+        task = made.task(made.parse_line(sentence(1, 5)), made.listing)
+        state = made.compiled.thread_state(task)
+        arguments = (state, task.options, made.compiled.lms, made.model.lm_weights, task.parameters)
+        kinds.add(tuple(map(numba.typeof, arguments)))
+    assert len(kinds) == 1
 
 
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
