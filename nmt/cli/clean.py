@@ -68,7 +68,8 @@ def add_options(parser: options.Parser) -> None:
 def clean_files(
     inputs: Sequence[str], outputs: Sequence[str], config: CleanConfig, progress: Progress
 ) -> CleanReport:
-    """Write both sides of the pairs that are kept; returns the counts of all pairs."""
+    """Write both sides of the pairs that are kept; returns the counts of all pairs. DataError for bad bytes
+    and for texts of unequal length, UserError if an output cannot be written."""
     report = CleanReport()
     with ExitStack() as stack:
         sides = [stack.enter_context(files.Writing(path)) for path in outputs]

@@ -255,7 +255,8 @@ def recorded_options(args: argparse.Namespace) -> dict[str, object]:
 
 
 def names_inputs(value: object) -> bool:
-    """Whether the value of an option is one or more input files, which are recorded by their contents."""
+    """Whether the value of an option is an input file, or a list of them. These are not recorded as options:
+    a job records the path, size and time of its texts, and the checksums of its models."""
     return isinstance(value, InputPath) or (isinstance(value, list) and any(map(names_inputs, value)))
 
 

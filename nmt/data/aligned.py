@@ -21,7 +21,7 @@ class AlignedBatch:
     """Contexts, windows and words of several pairs, word by word."""
 
     contexts: Tensor  # (N, n - 1) target words before
-    windows: Tensor  # (N, w) source words around
+    windows: Tensor  # (N, w) source words around the one that is affiliated with the target word
     words: Tensor  # (N,)
     lengths: list[int]  # of each target, end symbol included
 

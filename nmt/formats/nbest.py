@@ -52,7 +52,8 @@ def escape_bar(word: str) -> str:
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> str:
-    """Format the third field of a line: `name= value value name= value`"""
+    """Format the third field of a line: `name= value value name= value`. The values of UNLABELED get no
+    name."""
     labelled = (
         (f"{name}= " if name != UNLABELED else "") + " ".join(map(format_number, values))
         for name, values in features.items()
@@ -234,7 +235,7 @@ def alignment(hypothesis: Hypothesis, location: str) -> Links:
     if not hypothesis.words:
         return frozenset()
     raise DataError(
-        f"{location}: no alignment field like '0-0 1-2' behind the segmentation; let Moses write it with "
+        f"{location}: no alignment field like '0-0 1-2' after the segmentation; let Moses write it with "
         "-print-alignment-info-in-n-best"
     )
 

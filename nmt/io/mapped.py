@@ -7,7 +7,7 @@ them, and read from the disk only where they are used.
 
 Checksums of the arrays are verified only once on a machine: whoever has verified them leaves a stamp, a file
 with the sizes and modification times of that moment. Sizes are compared on every opening, so that no index
-leads behind the end of a truncated file.
+leads past the end of a truncated file.
 """
 
 import hashlib

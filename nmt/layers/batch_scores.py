@@ -1,5 +1,5 @@
-"""log p of many texts at a time: in batches of similar length, or through tries whose prefixes are computed
-once."""
+"""log p of many texts at a time: in batches of similar length, through tries whose prefixes are computed
+once, or, for networks that read a window of words, with each distinct window computed once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ def word_scores(
     model: PairModel, pairs: Sequence[tuple[Ids, Ids]], batch_size: int = BATCH
 ) -> list[list[float]]:
     """Natural log p of each unit of each target and of its end symbol, in the order of the pairs. Their sum
-    is the log p of the pair."""
+    is log p(target | source)."""
     results: list[list[float]] = [[] for _ in pairs]
     for rows in batches_by_length(pairs, batch_size):
         batch = make_batch([pairs[row][0] for row in rows], [pairs[row][1] for row in rows]).to(model.device)
@@ -140,8 +140,6 @@ def on_device(values: NDArray[np.int64], device: torch.device) -> Tensor:
 
 
 # ---- distinct windows --------------------------------------------------------------------------------------
-# Networks that read a window of words: each distinct window is computed once, however many words it scores.
-#
 # G queries, U distinct windows, K features.
 
 

@@ -1,7 +1,7 @@
-"""Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014, the
+"""Recurrent layers over packed tokens (see nmt/data/batches.py): the gated unit of Cho et al. 2014a, the
 LSTM, plain and with layer normalization, and the simple layer of Elman 1990.
 
-Letters as in Cho et al. 2014; E input size, H hidden units, C context size, B sentences, N tokens of all
+Letters as in Cho et al. 2014a; E input size, H hidden units, C context size, B sentences, N tokens of all
 sentences, R rows. Each layer has two forms of the same equations: `unroll` or `unroll_state`, all steps of a
 batch, and `step`, one word for search. The unrolled LSTM, Elman layer and GRU (with reset `before`) are
 custom autograd functions, whose weight gradients are one matrix product after the loop.
@@ -203,7 +203,7 @@ class _GRUFunction(torch.autograd.Function):
 
 
 class GRU(Cell):
-    """The gated unit of Cho et al. 2014 (van Merriënboer 2018, eqs. 4.5-4.8); the context enters both gates
+    """The gated unit of Cho et al. 2014a (van Merriënboer 2018, eqs. 4.5-4.8); the context enters both gates
     and the candidate at every step.
 
     `gate`: z keeps the old state (Cho et al. 2014a) or takes the new one (their code). `reset`: r multiplies
@@ -339,9 +339,24 @@ class _LSTMFunction(torch.autograd.Function):
         return dx, torch.cat([dh, dc], 1), dx.t() @ previous, None
 
 
-class LSTM(Cell):
-    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. A state is [h;
-    c], (R, 2H); the context, if any, enters all four gates. There is always a bias: `bias` is ignored."""
+class MemoryCell(Cell):
+    """A layer with a memory cell c: a state is [h; c], (R, 2H)."""
+
+    @property
+    def state_size(self) -> int:
+        return 2 * self.hidden
+
+    def start(self, hidden: Tensor) -> Tensor:
+        """Build the initial state from a hidden vector (B, H), with a memory cell of zeros: (B, 2H)"""
+        return torch.cat([hidden, torch.zeros_like(hidden)], 1)
+
+    def output(self, state: Tensor) -> Tensor:
+        return state[:, : self.hidden]
+
+
+class LSTM(MemoryCell):
+    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. The context,
+    if any, enters all four gates. There is always a bias: `bias` is ignored."""
 
     bias: nn.Parameter
 
@@ -356,17 +371,6 @@ class LSTM(Cell):
     def after_initialize(self) -> None:
         """Restore the forget bias, which `initialize` set to 0."""
         self.bias[self.hidden : 2 * self.hidden] = 1
-
-    @property
-    def state_size(self) -> int:
-        return 2 * self.hidden
-
-    def start(self, hidden: Tensor) -> Tensor:
-        """Build the initial state from a hidden vector (B, H), with a memory cell of zeros: (B, 2H)"""
-        return torch.cat([hidden, torch.zeros_like(hidden)], 1)
-
-    def output(self, state: Tensor) -> Tensor:
-        return state[:, : self.hidden]
 
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None
@@ -440,13 +444,13 @@ class Elman(Cell):
         return torch.addmm(x, state, self.recurrent.t()).sigmoid_()
 
 
-class NormalizedLSTM(Cell):
+class NormalizedLSTM(MemoryCell):
     """The LSTM with layer normalization (Ba, Kiros and Hinton 2016, eqs. 20-22), by plain autograd.
 
         i, f, o, g = norm(W x) + norm(U h) + b, with gains
         c' = σ(f) c + σ(i) tanh(g);  h' = σ(o) tanh(norm(c'))
 
-    A state is [h; c], (R, 2H). It reads no context, and has `unroll_state` but not `unroll`.
+    It reads no context, and has `unroll_state` but not `unroll`.
     """
 
     bias: nn.Parameter
@@ -467,13 +471,6 @@ class NormalizedLSTM(Cell):
         for gain in (self.gain_inputs, self.gain_recurrent, self.gain_cell):
             gain.fill_(1)
         self.bias[self.hidden : 2 * self.hidden] = 1  # the forget gate
-
-    @property
-    def state_size(self) -> int:
-        return 2 * self.hidden
-
-    def output(self, state: Tensor) -> Tensor:
-        return state[:, : self.hidden]
 
     def project(self, inputs: Tensor) -> Tensor:
         """norm(W x) + b: (N, E) -> (N, 4H)"""

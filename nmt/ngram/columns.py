@@ -265,9 +265,9 @@ def parse_rows(lines: bytes, n: int, words: WordLookup) -> NgramRows | None:
     weighted = counts == n + 2
     if not (weighted | (counts == n + 1)).all():
         return None
-    fields = (last - counts + 1)[:, None] + np.arange(n + 1)  # the marks behind p and each word
-    behind = marks[fields]
-    if (behind[:, 0] != TAB).any() or (behind[:, 1:n] != BLANK).any() or (behind[weighted, n] != TAB).any():
+    fields = (last - counts + 1)[:, None] + np.arange(n + 1)  # the marks after p and each word
+    after = marks[fields]
+    if (after[:, 0] != TAB).any() or (after[:, 1:n] != BLANK).any() or (after[weighted, n] != TAB).any():
         return None
     ends = positions[fields]
     line_ends = positions[last]

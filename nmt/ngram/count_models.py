@@ -210,7 +210,7 @@ def section_blocks(model: NgramModel, n: int) -> Iterator[tuple[int, bytes]]:
             numbers_text, skipped, sizes = format_numbers(values[rows], "\n" if column else "\t")
             first = total + column * BLOCK * NUMBER_BYTES
             pool[first : first + numbers_text.size] = numbers_text.ravel()
-            position = column * len(piece_starts)  # p before the words, the back-off behind them
+            position = column * len(piece_starts)  # p before the words, the back-off after them
             piece_starts.insert(position, (first + skipped + NUMBER_BYTES * np.arange(len(sizes)))[:, None])
             piece_lengths.insert(position, sizes[:, None])
         joined = join_pieces(pool, np.hstack(piece_starts).ravel(), np.hstack(piece_lengths).ravel())

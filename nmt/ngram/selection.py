@@ -26,7 +26,7 @@ BLOCK = 20000  # lines scored together
 
 @dataclass
 class Side:
-    """One language: the in-domain and the general model, and the vocabulary of both."""
+    """The in-domain and the general model of one language, and the vocabulary of both."""
 
     vocabulary: frozenset[str]
     in_domain: NgramModel

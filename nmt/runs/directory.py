@@ -65,8 +65,8 @@ def weights_path(directory: Path, step: int) -> Path:
 
 
 def result_files(directory: Path, step: int) -> list[Path]:
-    """Paths of the files that results depend on: configuration, text files, and the weights after `step`
-    updates."""
+    """Paths of the files that results depend on: the configuration, those of the text pipelines and others
+    that the model needs, and the weights after `step` updates."""
     texts = sorted(directory / name for name in TEXTS if name != CONFIG and (directory / name).exists())
     return [directory / CONFIG, *texts, weights_path(directory, step)]
 

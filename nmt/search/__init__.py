@@ -1,12 +1,12 @@
-"""Beam search and sampling over any model with the methods start, step and reorder. This module defines what
-they return; it does not import torch."""
+"""Beam search and sampling over any model with the methods start, step, reorder and join. This module defines
+what they return; it does not import torch."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass
 class FinishedHypothesis:
-    """A translation, or a text of a language model, that a search or a draw has finished."""
+    """A finished result of search or sampling: a translation, or a text of a language model."""
 
     words: list[int]  # ids, without the end symbol
     log_prob: float  # natural log p, that of the end symbol included

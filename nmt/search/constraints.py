@@ -399,7 +399,7 @@ class SearchConstraints:
         return len(prefix) + requirement.needed(state)
 
     def vocabulary(self, slot: int) -> set[int]:
-        """Units that a sentence requires."""
+        """The units that the sentence in a slot requires."""
         return self.requirements[slot][1].vocabulary() if slot in self.requirements else set()
 
     def start(self, slots: Iterable[int]) -> list[ConstraintStates]:

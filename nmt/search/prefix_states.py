@@ -36,8 +36,8 @@ class PrefixReader(Protocol[State]):
         ...
 
     def advance(self, state: State, rows: Tensor, units: Tensor | None) -> tuple[Tensor, State]:
-        """Extend the rows at the indices `rows` (R,) by a unit each, None before the first. Returns the input
-        of `log_probs` (R, ...), and the state of these rows."""
+        """Extend the rows at the indices `rows` (R,) by one unit each. `units` (R,): these units; None before
+        the first. Returns the input of `log_probs` (R, ...), and the state of these rows."""
         ...
 
     def reorder(self, state: State, rows: Tensor) -> State:

@@ -142,7 +142,7 @@ RULES: list[Rule] = [
     (",\xa0", "", ", "),
     BLANKS,
 ]
-# A comma or period before or behind the closing quotation mark, and what stands between groups of digits.
+# A comma or period before or after the closing quotation mark, and what stands between groups of digits.
 ENGLISH_QUOTES: list[Rule] = [('"', r'"([,.]+)', r'\1"')]
 CONTINENTAL_QUOTES: list[Rule] = [(',"', "", '",'), ('."', r'(\.+)"(\s*[^<])', r'"\1\2')]
 QUOTES = {"en": ENGLISH_QUOTES, **dict.fromkeys(("de", "es", "fr"), CONTINENTAL_QUOTES)}

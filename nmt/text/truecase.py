@@ -172,7 +172,7 @@ MARKUP = re.compile(r"(<[^ \t][^>]*>)")
 
 def pieces(line: str) -> list[str]:
     """Split a line into text, tag, text ...; tags are the markup of smt-decode's --xml-input."""
-    end = line.rfind(">") + 1  # behind it there is no tag to search for
+    end = line.rfind(">") + 1  # after it there is no tag to search for
     parts = MARKUP.split(line[:end])
     parts[-1] += line[end:]
     return parts

@@ -57,13 +57,13 @@ Part = TypeVar("Part")
 def set_up_translator(job: TrainingJob) -> None:
     """Set up a job for an encoder-decoder: its model, batches and development set. Creates the directory of a
     new run. ConfigError, DataError and CheckpointError for settings, texts and runs that cannot be used."""
-    config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
+    config, training, settings = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, bool(training.guided_alignment))
     vocabs = data.vocabs
     corpus = prepare.make_corpus(data)
     dev = prepare.make_dev(data, training.bleu_tokenizer)
     torch.manual_seed(config.seed)
-    model = make(sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh, spelling=vocabs[0].words)
+    model = make(settings, len(vocabs[0]), len(vocabs[1]), fill=job.fresh, spelling=vocabs[0].words)
     model = model.to(job.device)
     if job.fresh:
         fit_output_layers(model, corpus)
@@ -87,11 +87,13 @@ def set_up_translator(job: TrainingJob) -> None:
 def set_up_aligned_model(job: TrainingJob) -> None:
     """Set up a job for a model that reads the word alignment: its model, batches and development set. Creates
     the directory of a new run; errors as in `set_up_translator`."""
-    config, training, sizes = job.config, job.training, cast(ModelConfig, job.config.model)
+    config, training, settings = job.config, job.training, cast(ModelConfig, job.config.model)
     data = parallel_data(job, aligned=True)
     vocabs = data.vocabs
     torch.manual_seed(config.seed)
-    model = ALIGNED_MODELS[sizes.type](sizes, len(vocabs[0]), len(vocabs[1]), fill=job.fresh).to(job.device)
+    model = ALIGNED_MODELS[settings.type](settings, len(vocabs[0]), len(vocabs[1]), fill=job.fresh).to(
+        job.device
+    )
     corpus = alignment.make_aligned_corpus(data, model.within)
     dev = alignment.make_aligned_dev(data, model.within)
     if job.fresh:
@@ -106,11 +108,11 @@ def set_up_aligned_model(job: TrainingJob) -> None:
 def set_up_language_model(job: TrainingJob) -> None:
     """Set up a job for a language model: its model, batches and development text. Creates the directory of a
     new run. Errors as in `set_up_translator`; ConfigError also for a model that trains on the CPU only."""
-    config, training, sizes = job.config, job.training, cast(LMConfig, job.config.lm)
-    kind = language_model_class(sizes.type)
+    config, training, settings = job.config, job.training, cast(LMConfig, job.config.lm)
+    kind = language_model_class(settings.type)
     if kind.cpu_only and job.device != "cpu":
         raise ConfigError(
-            f"device: {job.device!r}: {sizes.type} models train on the CPU only; set device: cpu"
+            f"device: {job.device!r}: {settings.type} models train on the CPU only; set device: cpu"
         )
     words = prepare.training_text(config.data, job.directory, job.show_bar)
     pipeline, vocab = lm_text(config, kind, words)
@@ -119,7 +121,7 @@ def set_up_language_model(job: TrainingJob) -> None:
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     run_files = checkpoint.load_run_files(job.directory, kind)
-    model = kind.build(sizes, vocab.words, run_files, job.fresh).to(job.device)
+    model = kind.build(settings, vocab.words, run_files, job.fresh).to(job.device)
     if job.fresh:
         fit_output_layers(cast(nn.Module, model), corpus)
     apply_vectors(config, model, {"target": vocab}, job.fresh)
@@ -127,7 +129,7 @@ def set_up_language_model(job: TrainingJob) -> None:
         corpus, training.batch_size, training.pool, config.seed, tokens=training.batch_tokens
     )
     if model.carries:
-        steps: int = getattr(sizes, "bptt")  # noqa: B009  # of models that carry their state
+        steps: int = getattr(settings, "bptt")  # noqa: B009  # of models that carry their state
         stream = running.ChunkStream(running.join_sentences(corpus), training.batch_size, steps)
     job.set_up(model, stream, partial(validate_language_model, model, dev) if dev else None)
 
@@ -164,7 +166,8 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
 
 def lm_text(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:
     """Load the text pipeline and the vocabulary of a language model. For a new run, first learn them and the
-    other files of this `kind` of model from the training text (`words`), and create the run directory."""
+    other files of this `kind` of model from the training text (`words`), and create the run directory. Errors
+    as in `set_up_translator`."""
     data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
         stamps = take_stamps(data)
@@ -238,7 +241,8 @@ def copy_parent_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: st
 
 
 # ---- files that training reads -----------------------------------------------------------------------------
-# None of these files lies in the run directory. A run is resumed only if they have not changed.
+# None of these files lies in the run directory. A run is resumed only if those of STAMPED_KEYS and of
+# data.corpora have not changed; it keeps what it has taken from the others.
 
 
 STAMPED_KEYS = (
@@ -293,7 +297,8 @@ def check_inputs(config: DataConfig, directory: Path) -> None:
         ]
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{directory / INPUTS}: damaged; copy it again") from error
-    for key, path in changed:
+    if changed:
+        key, path = changed[0]
         raise DataError(
             f"{path}: has changed since {directory} was started with it (data.{key}); bring it back, or "
             "start another run"
@@ -316,9 +321,9 @@ def check_new_run(config: RunConfig, config_path: str) -> None:
                 "another directory with run="
             )
     check_languages(config)
-    sides = text_sides(config)
-    if all(config.data.phrase_table or side_paths(config.data, name) for name in sides):
-        check_sides(config.data, *(LearningSide.of(name, config.data) for name in sides))
+    names = text_sides(config)
+    if all(config.data.phrase_table or side_paths(config.data, name) for name in names):
+        check_sides(config.data, *(LearningSide.of(name, config.data) for name in names))
 
 
 def is_inside(path: str, folder: str) -> bool:

@@ -332,7 +332,7 @@ def has_several_languages(data: DataConfig, name: str) -> bool:
 
 def check_languages(config: RunConfig) -> None:
     """ConfigError for a language that is unknown, or that is missing although its rules are needed, and for
-    a segmentation that a side does not support."""
+    a segmentation that a side does not support. DataError for a file of subwords that cannot be read."""
     for name in text_sides(config):
         side, key = getattr(config.data, name), f"data.{name}.language"
         paths = side_paths(config.data, name) or list(filter(None, [config.data.phrase_table]))

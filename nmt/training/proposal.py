@@ -154,9 +154,11 @@ def propose(
 
 
 def learns_bpe(side: SideReport, language: str) -> bool:
-    """Whether a side needs BPE: not if it is segmented into subwords already, nor if its language is unknown
-    (empty) or written without spaces, since SentencePiece splits such text; but tokenized text of an unknown
-    language is not split, or by BPE if the other side needs it."""
+    """Whether a side needs BPE: its text consists of words, in a known language that is written with spaces.
+    `language`: empty if unknown.
+
+    SentencePiece splits raw text of other languages. Tokenized text of an unknown language asks for nothing,
+    but is split by BPE if the other side needs it."""
     return not side.counts["subwords"] and bool(language) and not is_spaceless(language)
 
 

@@ -99,7 +99,8 @@ def clean_pairs(source: str, target: str, config: CleanConfig, report: CleanRepo
 
 
 def monolingual_lines(config: BuildConfig) -> Iterator[str]:
-    """Lines of the monolingual text that pass cleaning; none without such a text. DataError for bad bytes."""
+    """Lines of the monolingual text that are neither too short nor too long for training; none without such a
+    text. DataError for bad bytes."""
     if config.monolingual:
         length = LENGTHS[RAW.unit]
         lines = files.read_lines(config.monolingual)

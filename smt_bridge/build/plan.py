@@ -347,7 +347,7 @@ def seconds_with_workers(plan: Plan, workers: int) -> dict[str, float]:
     return plan.seconds | {"networks": side_by_side([network.seconds for network in plan.networks], workers)}
 
 
-# ---- showing and keeping -----------------------------------------------------------------------------------
+# ---- description -------------------------------------------------------------------------------------------
 
 
 def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
@@ -394,7 +394,7 @@ def reason_left_out(name: Name, plan: Plan) -> str:
     if plan.decisions.get("networks"):
         return "the build was behind its plan"
     minutes = math.ceil(least_budget(name, plan) / 60)
-    return f"the budget is too small; --budget {minutes}m or more brings it"
+    return f"the budget is too small; --budget {minutes}m or more includes it"
 
 
 def least_budget(name: Name, plan: Plan) -> float:
@@ -439,14 +439,12 @@ def mistakes(plan: Plan) -> Iterator[str]:
     """Yield a description of each value of a plan that is out of range. ConfigError for an unknown preset."""
     sizes, tuning = plan.sizes, plan.tuning
     least = {
-        "sizes.pairs": (sizes.pairs, 1),
-        "sizes.dev_pairs": (sizes.dev_pairs, 1),
         "tuning.lines": (tuning.lines, 1),
         "tuning.hybrid_lines": (tuning.hybrid_lines, 0),
         "tuning.n_best": (tuning.n_best, 1),
         "compared": (plan.compared, 0),
         "back_translated": (plan.back_translated, 0),
-        **{f"sizes.{name}": (value, 0) for name, value in asdict(sizes).items() if name.endswith("words")},
+        **{f"sizes.{name}": (value, int(name.endswith("pairs"))) for name, value in asdict(sizes).items()},
         **{f"seconds.{name}": (value, 0) for name, value in plan.seconds.items()},
     }
     yield from values_below(least)
@@ -460,6 +458,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
         if not 1 <= getattr(tuning, name) <= LONGEST_TUNING:
             yield f"tuning.{name}: expected 1 to {LONGEST_TUNING}"
     yield from problems(TuneConfig(method=tuning.method), "tuning.")
+    yield from problems(TuneConfig(method=tuning.hybrid_method), "tuning.hybrid_")
     yield from problems(DecoderConfig(neural_beam=tuning.neural_beam, nbest=tuning.n_best), "tuning.")
     names = [network.name for network in plan.networks]
     if len({*names}) < len(names):
@@ -472,8 +471,8 @@ def mistakes(plan: Plan) -> Iterator[str]:
 
 
 def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:
-    """Yield a description of each value of a network's plan that is out of range. `key`: prefix of messages.
-    ConfigError for an unknown preset."""
+    """Yield a description of each value of a network's plan that is out of range, and of a section that no
+    network has. `key`: prefix of messages. ConfigError for an unknown preset."""
     least = {"batch": 1, "updates": 1, "every": 1, "epochs": 0, "seconds": 0, "search": 0}
     yield from values_below(
         {f"{key}.{name}": (getattr(network, name), bound) for name, bound in least.items()}

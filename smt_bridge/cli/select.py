@@ -31,6 +31,46 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.run(command, argv)
 
 
+def parser() -> options.Parser:
+    parser = options.Parser(
+        "smt-select",
+        "Select the lines of a general text that are most similar to a text of the domain, by the difference "
+        "of their cross-entropies (Moore and Lewis 2010); of parallel text, by both sides (Axelrod et al. "
+        "2011). Selected lines stay in order.",
+    )
+
+    def add(*names: str, kind: type[str], what: str) -> None:
+        parser.add_argument(*names, type=kind, nargs="+", required=True, metavar="FILE", help=what)
+
+    add("--in-domain", kind=InputPath, what="tokenized text of the domain: one file, or both sides")
+    add("--general", "-g", kind=InputPath, what="tokenized text to select from: one file, or both sides")
+    add("--output", "-o", kind=OutputPath, what="selected lines, one file for each of --general")
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--keep", type=positive, metavar="N", help="select the best N lines")
+    size.add_argument(
+        "--words", type=positive, metavar="N", help="select the best lines up to N words on the last side"
+    )
+    size.add_argument(
+        "--dev",
+        type=InputPath,
+        metavar="FILE",
+        help="try several numbers of lines: estimate an n-gram model on the last side of each selection, and "
+        "select the number with the lowest perplexity on this text; prints a table",
+    )
+    parser.add_argument(
+        "--scores",
+        type=OutputPath,
+        metavar="FILE",
+        default=None,
+        help="write the difference of each line of --general; lower is more similar to the domain",
+    )
+    for name in ("order", "min_count", "steps", "seed"):
+        add_setting(parser, SelectionConfig, name)
+    jobs.add_options(parser)
+    options.add_quiet(parser)
+    return parser
+
+
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-select", args)
@@ -39,6 +79,8 @@ def command(argv: Sequence[str] | None) -> None:
     selection.check(args.in_domain, args.general, args.output)
     if "-" in (*args.in_domain, *args.general):
         raise ConfigError("- (stdin): the texts are read more than once; give files")
+    if args.dev and "-" in (*args.output, args.scores):
+        raise ConfigError("- (stdout): the table of --dev is printed there; write to files")
     for paths in (args.in_domain, args.general):
         files.check_parallel(*paths)
     job = TextJob(args, "smt-select", args.general, output=args.output[0])
@@ -171,46 +213,6 @@ def print_sizes(trials: "Sequence[Trial]") -> int:
     for trial in trials:
         print(f"{trial.lines}\t{trial.perplexity:.4f}\t{'*' if trial is chosen else ''}")
     return chosen.lines
-
-
-def parser() -> options.Parser:
-    parser = options.Parser(
-        "smt-select",
-        "Select the lines of a general text that are most similar to a text of the domain, by the difference "
-        "of their cross-entropies (Moore and Lewis 2010); of parallel text, by both sides (Axelrod et al. "
-        "2011). Selected lines stay in order.",
-    )
-
-    def add(*names: str, kind: type[str], what: str) -> None:
-        parser.add_argument(*names, type=kind, nargs="+", required=True, metavar="FILE", help=what)
-
-    add("--in-domain", kind=InputPath, what="tokenized text of the domain: one file, or both sides")
-    add("--general", "-g", kind=InputPath, what="tokenized text to select from: one file, or both sides")
-    add("--output", "-o", kind=OutputPath, what="selected lines, one file for each of --general")
-    size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--keep", type=positive, metavar="N", help="select the best N lines")
-    size.add_argument(
-        "--words", type=positive, metavar="N", help="select the best lines up to N words on the last side"
-    )
-    size.add_argument(
-        "--dev",
-        type=InputPath,
-        metavar="FILE",
-        help="try several numbers of lines: estimate an n-gram model on the last side of each selection, and "
-        "select the number with the lowest perplexity on this text; prints a table",
-    )
-    parser.add_argument(
-        "--scores",
-        type=OutputPath,
-        metavar="FILE",
-        default=None,
-        help="write the difference of each line of --general; lower is more similar to the domain",
-    )
-    for name in ("order", "min_count", "steps", "seed"):
-        add_setting(parser, SelectionConfig, name)
-    jobs.add_options(parser)
-    options.add_quiet(parser)
-    return parser
 
 
 if __name__ == "__main__":

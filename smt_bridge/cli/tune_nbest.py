@@ -115,8 +115,8 @@ def add_pools(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError for options that do not go together, and for a file that is given twice; DataError for a
-    missing file."""
+    """ConfigError for options that do not go together, for weights on stdout, and for a file that is given
+    twice; DataError for a missing file."""
     if bool(args.n_best) == bool(args.features):
         raise ConfigError("give either --n-best and --reference, or --features and --scores")
     if bool(args.n_best) != bool(args.reference) or bool(args.features) != bool(args.scores):
@@ -127,6 +127,8 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError(
             "--export-features writes the pool and does not tune; leave out --output, --init and --drop"
         )
+    if args.output == "-":
+        raise ConfigError("--output - (stdout): the line 'Best point' is printed there; name a file")
     paths = [*args.n_best, *args.reference, *args.features, *args.scores, *([args.init] if args.init else [])]
     files.existing(paths)
     if len(set(paths)) < len(paths):

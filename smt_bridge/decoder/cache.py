@@ -160,12 +160,10 @@ class Cache:
             self.trim()
 
     def sweep(self) -> None:
-        """Remove unfinished entries of killed processes, and the single files of older versions. The caller
-        holds the lock, so no entry is being written."""
+        """Remove unfinished entries of killed processes. The caller holds the lock, so no entry is being
+        written."""
         for part in self.folder.glob(f"*{PART}"):
             shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
-        for old in self.folder.glob("*.npz"):
-            old.unlink(missing_ok=True)
 
     def trim(self) -> None:
         """Remove the least recently used entries until the cache is within its limit."""

@@ -297,7 +297,8 @@ EXPLAIN_COLUMNS = ("line", "row", "source words", "source", "target", "total")
 
 
 def explain_header(weights: Weights) -> Iterator[list[str]]:
-    """Yield the column names and a row of weights. A feature's value is its cell divided by its weight."""
+    """Yield the column names and a row of weights. In the other rows a feature's value is its cell divided by
+    its weight, unless that is 0."""
     names = [
         name if len(values) == 1 else f"{name}.{number}"
         for name, values in weights.items()

@@ -6,7 +6,7 @@ uppermost entries are adjacent, they are merged. An entry is called a region her
 were translated one after the other, in whatever order. A phrase is oriented relative to the uppermost region.
 
 The next phrase is not known yet when a phrase is to be oriented relative to what follows. Moses looks at the
-coverage instead: a next phrase anywhere behind it is monotone if there is a gap right behind it, since it may
+coverage instead: a next phrase anywhere after it is monotone if there is a gap right after it, since it may
 belong to a block that fills the gap; likewise swaps.
 
 Orientations are MONOTONE, SWAP, LEFT and RIGHT, of which a type of model may merge some
@@ -41,7 +41,7 @@ def orientation_of_next(
 ) -> int:
     """The orientation of the next phrase, from word `first` to word `last`, relative to the one from
     `before_first` to `before_last`, in a hierarchical model. `gap_before`, `gap_behind`: whether the word
-    before this one, and that behind it, were still untranslated."""
+    before this one, and that after it, were still untranslated."""
     if first == before_last + 1 or (first > before_last and gap_behind):
         return MONOTONE
     if last + 1 == before_first or (last < before_first and gap_before):

@@ -116,10 +116,11 @@ def ini_path(model: str) -> str:
 
 def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
     """Load the system of a model directory or a moses.ini. ConfigError or DataError, in one line, for one
-    that the engine cannot use, such as one with unknown features or with tables that do not fit the ini.
+    that the engine cannot use, such as one with unknown features or with tables that do not fit the ini;
+    UserError if the disk of the cache is too full to read a large table.
 
     `use_cache`: where parsed tables and language models are kept, from which they load much faster next time:
-    True for the user's cache, False for none.
+    True for the user's cache, False for none, or a cache.
     """
     return load_ini(moses_ini.read(ini_path(model)), use_cache)
 
@@ -138,7 +139,8 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
         for feature in ini.features
         if "path" in feature.options
     }
-    # The first one stands in for networks, which those of words do better.
+    # The first language model stands in for networks until they have scored a candidate, and a model of words
+    # is closer to them than one of word classes.
     lm_lines = sorted(
         (feature for feature in ini.features if feature.kind in LANGUAGE_MODELS),
         key=lambda line: line.kind == CLASS_LM,
@@ -258,7 +260,10 @@ def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False, key: str 
         path = find_table(name, root)
         if path:
             return str(path)
-    raise DataError(f"{feature.location}: {name} found neither in the current folder nor beside the ini")
+    problem = (
+        "not found beside the ini" if beside else "found neither in the current folder nor beside the ini"
+    )
+    raise DataError(f"{feature.location}: {name} {problem}; copy it there, or correct {key}=")
 
 
 def system_files(ini: Ini, beside: bool = False) -> list[Path]:

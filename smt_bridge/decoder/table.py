@@ -185,7 +185,7 @@ class PhraseTable:
 
 
 def parse_points(text: bytes) -> list[tuple[int, int]]:
-    """Parse an alignment field, such as 0-0 1-1, to points (source, target)."""
+    """Parse an alignment field, such as 0-0 1-1, into points (source, target)."""
     return [
         (int(source), int(target)) for source, _, target in (point.partition(b"-") for point in text.split())
     ]

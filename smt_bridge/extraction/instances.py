@@ -4,7 +4,7 @@ and Ney 2004; Moses' `extract`).
 A pair is consistent if no word in it is linked to a word outside, and at least one word in it is linked.
 Unlinked source words at its edges may belong to it: each choice gives a pair.
 
-The orientation of a pair depends on what touches it, before its first or behind its last target word: a link
+The orientation of a pair depends on what touches it, before its first or after its last target word: a link
 (word-based, Koehn et al. 2005), a pair that is extracted itself (phrase-based, Tillmann 2004), or a
 consistent pair of any length (hierarchical, Galley and Manning 2008). The rules are those of Moses'
 `extract`.
@@ -53,7 +53,7 @@ def has_link(
     points: Int32s, first: int, last: int, source: int, target: int, source_size: int, target_size: int
 ) -> bool:
     """Whether `source` and `target` are linked by one of points[first : last]. There are also virtual links
-    before the first words (-1, -1) and behind the last ones (source_size, target_size)."""
+    before the first words (-1, -1) and after the last ones (source_size, target_size)."""
     if source == -1 and target == -1:
         return True
     if source < 0 or target < 0:

@@ -54,7 +54,7 @@ def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8], reordering: Reor
 
 
 def count_columns(reordering: ReorderingType) -> int:
-    """The number of columns of condensed rows behind their keys, see `condense`."""
+    """The number of columns of condensed rows after their keys, see `condense`."""
     return 2 + 2 * reordering.size
 
 

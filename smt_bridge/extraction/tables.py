@@ -45,9 +45,9 @@ log = logging.getLogger(__name__)
 ROW_BYTES = 8  # of a number in a bucket
 COPIES = 6  # of a bucket in memory while it is sorted
 
-Report = Callable[
-    [int, int], None
-]  # called with the words of the corpus that are done, by time, and all words
+# Called with the share of the total time that has passed, as a number of words of the corpus, and with the
+# number of all its words.
+Report = Callable[[int, int], None]
 
 
 @dataclass
@@ -79,10 +79,10 @@ def build(
     """Extract the phrase pairs of an aligned corpus and write their tables; returns the number of distinct
     pairs.
 
-    `progress`: called with the share of the work that is done, in words, and the number of words of the
-    corpus; `shared`: the folder in which the workers of `executor` compute; None: this process computes, in a
-    temporary folder beside the table. DataError or ConfigError before any table is written; UserError if one
-    cannot be written; also raises the errors of the executor, and of `stages.lock_shared`.
+    `progress`: see `Report`; `shared`: the folder in which the workers of `executor` compute; None: this
+    process computes, in a temporary folder beside the table. DataError or ConfigError before any table is
+    written; UserError if one cannot be written; also raises the errors of the executor, and of
+    `stages.lock_shared`.
     """
     settings.check(config)
     trained_type(config.reordering_type)
@@ -142,7 +142,7 @@ WORK = WorkFolders(
 
 SURVEY, EXTRACT, COUNT, TOTALS, SCORE = "survey", "extract", "count", "totals", "score"
 WRITE = "write"  # not a task: the command merges the lines of all buckets
-# Start and end of the stages in the time of the whole, measured with 2 million pairs.
+# Start and end of each stage as shares of the total time, measured with 2 million pairs.
 STAGE_TIMES = {
     EXTRACT: (0.0, 0.25),
     COUNT: (0.25, 0.37),
@@ -319,6 +319,10 @@ def read_words(paths: Iterable[Path]) -> corpus.WordCounts:
 
 class Extraction:
     """Runs the stages of one extraction. `names`: paths of the texts and their alignment."""
+
+    shards: list[str]  # descriptions for messages; set by `run`
+    words: CorpusSurvey  # set by `survey`
+    buckets: int  # number of them; set by `survey`
 
     def __init__(
         self, folder: Path, names: tuple[str, str, str], config: ExtractConfig, executor: Executor[Task, None]

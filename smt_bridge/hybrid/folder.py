@@ -252,7 +252,7 @@ def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, Manife
             for name, entry in content["files"].items()
         }
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise damaged_error(system_file, f"{type(error).__name__} {error}") from error
+        raise damaged_error(system_file, f"missing or wrong: {error}") from error
     try:
         check_config(config)
     except ConfigError as error:

@@ -3,7 +3,7 @@ wbe-msd-bidirectional-fe or hier-mslr-bidirectional-fe.
 
 MODEL says relative to what a phrase pair is oriented: the words next to it (wbe), the phrases (phrase), or
 the longest blocks of phrases (hier; Galley and Manning 2008). In the search wbe and phrase are the same.
-DIRECTION: relative to the text before a phrase (backward), behind it (forward), or both (bidirectional, the
+DIRECTION: relative to the text before a phrase (backward), after it (forward), or both (bidirectional, the
 backward scores first).
 """
 
@@ -19,7 +19,8 @@ from nmt.io.numbers import shown
 MONOTONE, SWAP, LEFT, RIGHT = range(4)
 
 WBE, PHRASE, HIER = MODELS = ("wbe", "phrase", "hier")
-# The set of orientations: what its scores stand for, and the index of the score of each of the four.
+# For each set of orientations, what its scores stand for, and (SCORE_OF) the index of the score that
+# MONOTONE, SWAP, LEFT and RIGHT get.
 ORIENTATIONS = {
     "msd": ("monotone", "swap", "discontinuous"),
     "mslr": ("monotone", "swap", "discontinuous to the left", "discontinuous to the right"),

@@ -59,8 +59,9 @@ def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
 def wanted_rows(
     table: str | Path, wanted: Occurring | None, unsorted: bool = False, over: Over = lambda rows: rows
 ) -> Iterator[PhrasePair]:
-    """Yield the wanted rows of a table; without `wanted` all. `unsorted`: accept lines in any order; `over`
-    wraps the iterator of all rows, for example to count them. DataError for a table that is malformed."""
+    """Yield the rows of a table whose source is in `wanted`, or all rows if that is None. `unsorted`: accept
+    lines in any order; `over`: wraps the iterator of all rows, for example to count them. DataError for a
+    table that is malformed, or not sorted."""
     previous, keep = b"", wanted is None
     for pair in over(phrase_table.read_strict(table, unsorted)):
         if wanted is not None and pair.source != previous:

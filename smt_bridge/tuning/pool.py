@@ -301,9 +301,13 @@ def column_names(sizes: dict[str, int]) -> list[str]:
     return [f"{name}_{number}" for name, size in sizes.items() for number in range(size)]
 
 
+SAME_RUN = "give the files of one run of the extractor"
+
+
 def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows:
-    """Read Moses' own pools: pairs of files of `extractor`, plain or gzip, given by their paths. DataError,
-    with the line, for files of another form and for those that do not fit together."""
+    """Read the pools of Moses' `extractor`: files of features and the files of scores that belong to them,
+    plain or gzip, given by their paths. DataError for a file of another form, with the line, and for files
+    that do not fit together."""
     if len(features) != len(scores):
         raise DataError(f"{len(features)} feature files, but {len(scores)} score files; give them pairwise")
     names: list[str] = []
@@ -315,7 +319,7 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
             if score_block is None or score_block[0] != number or len(score_block[2]) != len(block):
                 raise DataError(
                     f"{score_path}: the block of sentence {number} is missing or has another number of rows "
-                    f"than in {feature_path}"
+                    f"than in {feature_path}; {SAME_RUN}"
                 )
             if score_block[1][:1] != ["BLEU"] or score_block[2].shape[1] != COLUMNS:
                 raise DataError(f"{score_path}: sentence {number}: expected {COLUMNS} BLEU statistics a row")
@@ -323,11 +327,15 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
             if header != names or block.shape[1] != len(names):
                 raise DataError(
                     f"{feature_path}: sentence {number} has features {' '.join(header)}, but the first block "
-                    f"{' '.join(names)}"
+                    f"{' '.join(names)}; pool lists of one system only"
                 )
             sentence_rows = rows.setdefault(number, ([], []))
             sentence_rows[0].append(block)
             sentence_rows[1].append(score_block[2])
+        if surplus := next(blocks, None):
+            raise DataError(
+                f"{score_path}: the block of sentence {surplus[0]} is not in {feature_path}; {SAME_RUN}"
+            )
     return HypothesisRows(names, rows)
 
 

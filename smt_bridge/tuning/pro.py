@@ -319,5 +319,5 @@ def scale_lists(pool: Pool) -> tuple[ScaledLists, Floats]:
     scale = np.sqrt((features**2).mean(0))
     scale[scale == 0] = 1
     gains = sentence_bleu(pool.stats, np.ones(COLUMNS))
-    behind = (np.repeat(np.maximum.reduceat(gains, starts), sizes) - gains).mean()
-    return ScaledLists(features / scale, gains / (behind or 1.0), pool.starts), scale
+    regret = (np.repeat(np.maximum.reduceat(gains, starts), sizes) - gains).mean()
+    return ScaledLists(features / scale, gains / (regret or 1.0), pool.starts), scale

@@ -162,7 +162,8 @@ class Softmax(OutputLayer):
         return len(self.words)
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
-        """The matrix G (V, K) and the bias b (V,) that scores are computed from."""
+        """The matrix G (V, K) and the bias b (V,) that scores are computed from; None for a layer without a
+        bias."""
         return self.words, self.words_bias
 
     def aligned(self) -> tuple[Tensor, Tensor | None]:

@@ -69,7 +69,7 @@ def read_words(path: str) -> list[list[str]]:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train a field on a text and write it to a file. DataError for a text without words."""
+    """Train a Markov random field on a text and write it to a file. DataError for a text without words."""
     from nmt.papers.mrf.model import save_field, train_field
 
     config = arguments.parse_settings(MRFConfig, args)
@@ -94,7 +94,8 @@ def train(args: argparse.Namespace) -> None:
 
 
 def score(args: argparse.Namespace) -> None:
-    """Write one score for each line. CheckpointError for a file that is not a model."""
+    """Write the pseudo-log-likelihood of each line, a natural logarithm. CheckpointError for a file that is
+    not a model."""
     from nmt.papers.mrf.model import load_field
 
     model, vocab = load_field(Path(args.model))

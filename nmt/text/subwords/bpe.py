@@ -35,8 +35,9 @@ def learn(
 
 
 class BPE:
-    """Codes learned by `learn` or by subword-nmt, from the lines of their file (`name`, for messages).
-    DataError for an unknown version, and for a line that is not two symbols."""
+    """Byte-pair encoding by the merges in a file of codes, which `learn` or subword-nmt has learned. `lines`:
+    those of the file; `name`: of the file, for messages. DataError for an unknown version, and for a line
+    that is not two symbols."""
 
     kind: ClassVar[str] = "bpe"
     raw: ClassVar[bool] = False

@@ -73,7 +73,7 @@ class SegmentedWords:
         merged = first + second
         new_symbol = merged not in self.symbols and first != second
         self.symbols.add(merged)
-        # Symbols before and behind the pair -> indices of the words, if it occurs only once in them.
+        # Symbols before and after the pair -> indices of the words, if it occurs only once in them.
         preceding: defaultdict[str, list[int]] = defaultdict(list)
         following: defaultdict[str, list[int]] = defaultdict(list)
         changed: set[Symbols] = set()
@@ -147,7 +147,7 @@ def merge_by_pattern(word: Symbols, pair: Symbols, merged: str) -> Symbols:
 
 def pairs_beside(word: Symbols, pair: Symbols) -> Iterator[Symbols]:
     """The pairs that overlap an occurrence of `pair` in a word that is not merged yet: the symbol before it
-    with its first symbol, and its second symbol with the one behind it. A pair between two adjacent
+    with its first symbol, and its second symbol with the one after it. A pair between two adjacent
     occurrences is listed once."""
     at = 0
     while at < len(word) - 1:

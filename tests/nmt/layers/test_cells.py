@@ -205,6 +205,15 @@ def test_it_is_not_the_gru_of_torch() -> None:
     assert not torch.allclose(ours["before"].step(x, h), theirs(x, h), atol=1e-3)
 
 
+def test_the_first_state_has_an_empty_memory_cell() -> None:
+    """Both LSTMs begin with the hidden vector and a memory cell of zeros, and can step from there."""
+    hidden = torch.randn(2, H)
+    for cell in (LSTM(E, H), NormalizedLSTM(E, H)):
+        start = cell.start(hidden)
+        assert torch.equal(start, torch.cat([hidden, torch.zeros(2, H)], 1))
+        assert cell.step(torch.randn(2, E), start).shape == (2, cell.state_size)
+
+
 def test_a_fresh_layer_forgets_little() -> None:
     cell = NormalizedLSTM(E, H)
     initialize(cell, "uniform", 1.0)

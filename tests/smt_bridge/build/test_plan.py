@@ -303,6 +303,14 @@ def without(content: Content, *keys: str | int) -> None:
         (lambda plan: plan["seconds"].pop("tune"), "seconds: expected those of"),
         (lambda plan: plan["seconds"].update(tune=-1), "seconds.tune: -1 is out of range"),
         (lambda plan: plan["tuning"].update(method="guess"), "tuning.method: 'guess' is unknown"),
+        (
+            lambda plan: plan["tuning"].update(hybrid_method="guess"),
+            "tuning.hybrid_method: 'guess' is unknown",
+        ),
+        (
+            lambda plan: plan["sizes"].update(monolingual_lines=-1),
+            "sizes.monolingual_lines: -1 is out of range",
+        ),
         (lambda plan: plan["tuning"].update(iterations=101), "tuning.iterations: expected 1 to 100"),
         (lambda plan: plan["tuning"].update(neural_beam=-1), "tuning.neural_beam: -1 is out of range"),
         (lambda plan: plan.update(matmul="cublas"), "matmul: expected one of mkl, onednn"),

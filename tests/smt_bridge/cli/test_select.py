@@ -49,10 +49,13 @@ def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[...
         ("-o o --in-domain short -g GENERAL", "no word occurs 2 times"),
         ("-o o p --in-domain DOMAIN DOMAIN -g GENERAL short", "short"),
         ("-o o --in-domain DOMAIN -g GENERAL --words 4", "not allowed with"),
+        ("-o - --in-domain DOMAIN -g GENERAL --dev DOMAIN", "the table of --dev"),
+        ("-o o --scores - --in-domain DOMAIN -g GENERAL --dev DOMAIN", "the table of --dev"),
         ("-o /dev/null --in-domain DOMAIN -g GENERAL --workers 2", "need a folder beside the output"),
     ):
         given = words.replace("DOMAIN", str(inside)).replace("GENERAL", str(general)).split()
-        assert message in refused(command("smt-select", "-q", "--keep", 5, *given, cwd=tmp_path))
+        size = [] if "--dev" in given else ["--keep", 5]
+        assert message in refused(command("smt-select", "-q", *size, *given, cwd=tmp_path))
     assert not (tmp_path / "o").exists()
 
 

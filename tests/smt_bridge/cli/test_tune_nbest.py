@@ -132,6 +132,7 @@ def test_mistakes(dev: Path, command: Command, refused: Callable[..., str]) -> N
     assert "given twice" in refused(
         command("smt-tune-nbest", "--n-best", dev / "n", dev / "n", "-r", dev / "r")
     )
+    assert "'Best point'" in refused(command(*line, "--output", "-"))
     for text, message in (
         ("C= 1\n", "a weight for C, which the pool does not have"),
         ("1 2\n", "2 numbers, but the pool has 3 features"),

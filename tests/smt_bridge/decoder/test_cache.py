@@ -196,10 +196,8 @@ def test_one_writer_at_a_time(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     store.folder.mkdir(exist_ok=True)
     (store.folder / "0123.part").mkdir()
     (store.folder / "0123.part" / "starts.npy").write_bytes(b"half")
-    (store.folder / "old.npz").write_bytes(b"of an old version")
     system.load(str(folder), store)
     assert len(store.entries()) == 2 and not list(store.folder.glob("*.part"))
-    assert not list(store.folder.glob("*.npz"))
 
 
 def test_two_versions_share_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,6 +51,8 @@ def test_files_from_here_then_beside_the_ini(tmp_path: Path, monkeypatch: pytest
         DataError, match=rf"moses.ini:{line.row + 1}: table found neither in the current folder"
     ):
         system.feature_path(ini, line)
+    with pytest.raises(DataError, match=r"table not found beside the ini; copy it there, or correct path="):
+        system.feature_path(ini, line, beside=True)
 
 
 def test_weights_of_all_scores_or_of_the_printed_ones(tmp_path: Path) -> None:

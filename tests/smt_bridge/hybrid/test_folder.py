@@ -103,15 +103,18 @@ BREAK: dict[str, tuple[Callable[[Path], object], str]] = {
         "this version reads 'nmt-system 1': train again",
     ),
     "no files": (lambda system: broken(system, files=None), "damaged"),
-    "no size": (lambda system: broken(system, files={"lm0": {}}), "damaged (KeyError 'size')"),
+    "no size": (lambda system: broken(system, files={"lm0": {}}), "damaged (missing or wrong: 'size')"),
     "its ini not listed": (lambda system: broken(system, files={}), "moses.ini is not in its list"),
     "a path outside": (lambda system: broken(system, files={"../x": {"size": 1, "sha256": ""}}), "leads out"),
-    "text settings": (lambda system: broken(system, source={"language": "en"}), "damaged (KeyError 'case')"),
+    "text settings": (
+        lambda system: broken(system, source={"language": "en"}),
+        "damaged (missing or wrong: 'case')",
+    ),
     "another type": (
         lambda system: broken(
             system, source={"language": "en", "normalize": 1, "tokenize": True, "segment": "auto", "case": ""}
         ),
-        "damaged (TypeError normalize)",
+        "damaged (missing or wrong: normalize)",
     ),
     "no case": (
         lambda system: broken(

@@ -185,6 +185,7 @@ def test_moses_files(tmp_path: Path) -> None:
         (FEATURES.replace("3 4", "3 nan"), SCORES, "nan or inf"),
         (FEATURES, SCORES.replace("0 0 2 9", "0 1 2 9"), "block of sentence 0 is missing"),
         (FEATURES, SCORES.replace("BLEU", "PER"), "expected 9 BLEU statistics"),
+        (FEATURES, SCORES + SCORES.replace("0 0 2 9", "0 1 2 9"), "s: the block of sentence 1 is not in"),
         ("x\n", SCORES, "as Moses' extractor writes"),
         ("", SCORES, "empty file"),
     ],
