@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from nmt.cli import arguments, options
 from nmt.io import files
+from nmt.search.config import SamplingConfig
 
 log = logging.getLogger(__name__)
 
@@ -26,8 +27,7 @@ def command(argv: Sequence[str] | None) -> None:
         run,
         count=args.count,
         max_length=args.max_length,
-        seed=args.seed,
-        temperature=args.temperature,
+        config=arguments.parse_settings(SamplingConfig, args),
         boundaries=args.boundaries,
     )
     with files.Writing(args.output) as out, options.progress(args, "lines", args.count) as progress:
@@ -48,14 +48,15 @@ def parser() -> options.Parser:
         metavar="N",
         help="cut lines off after this many units",
     )
-    parser.add_argument("--temperature", type=arguments.real(above=0), default=1.0, help="draw from p^(1/T)")
+    for name, metavar in (("temperature", "T"), ("top_k", "K"), ("top_p", "P")):
+        arguments.add_setting(parser, SamplingConfig, name, metavar=metavar)
     parser.add_argument(
         "--boundaries",
         default=None,
         metavar="MARK",
         help="models whose tokens are of several units: write this mark between tokens",
     )
-    parser.add_argument("--seed", type=arguments.integer(0), default=1, help="seed of the random draws")
+    arguments.add_setting(parser, SamplingConfig, "seed")
     options.add_output(parser)
     options.add_quiet(parser)
     return parser

@@ -471,6 +471,8 @@ def add_sampling(parser: "Container") -> None:
         help="draw N random translations instead of searching; in n-best format if N > 1",
     )
     add_setting(parser, SamplingConfig, "temperature", metavar="T")
+    add_setting(parser, SamplingConfig, "top_k", metavar="K")
+    add_setting(parser, SamplingConfig, "top_p", metavar="P")
     add_setting(parser, SamplingConfig, "seed")
 
 

@@ -205,11 +205,11 @@ class LanguageModel(nn.Module):
         return None
 
     def sample(
-        self, lines: int, max_length: int, seed: int, temperature: float = 1.0
+        self, lines: int, max_length: int, seed: int, temperature: float, top_k: int, top_p: float
     ) -> Iterator[list[str]] | None:
         """Sample `lines` lines, each as the texts of its tokens, cut after `max_length` symbols; for a model
-        whose tokens have several symbols. None for models that are sampled step by step
-        (nmt.search.sampling)."""
+        whose tokens have several symbols. The settings are those of SamplingConfig. None for models that are
+        sampled step by step (nmt.search.sampling)."""
         return None
 
 

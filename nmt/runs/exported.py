@@ -364,6 +364,7 @@ def sample(
             log_probs = next_log_probs(translator, source, prefixes[start : start + config.rows])
             tempered = log_probs / config.temperature
             tempered[:, banned] = -math.inf
+            tempered = truncate(tempered, config.top_k, config.top_p)
             sums = np.exp(tempered - tempered.max(1, keepdims=True)).cumsum(1)
             for row, index in enumerate(rows):
                 word = EOS
@@ -382,6 +383,23 @@ def sample(
     for hypothesis in drawn:
         hypothesis.score = hypothesis.log_prob
     return drawn
+
+
+def truncate(log_probs: "NDArray[np.float64]", top_k: int, top_p: float) -> "NDArray[np.float64]":
+    """Leave only the likeliest words, as `truncate` of nmt/search/sampling.py does: (R, V) -> (R, V)"""
+    import numpy as np
+
+    if top_k:
+        rank = max(0, log_probs.shape[1] - top_k)
+        least = np.partition(log_probs, rank, axis=1)[:, rank, None]
+        log_probs = np.where(log_probs < least, -math.inf, log_probs)
+    if top_p < 1:
+        p = np.exp(log_probs - log_probs.max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        ordered = -np.sort(-p, axis=1)
+        last = np.minimum((ordered.cumsum(1) < top_p).sum(1, keepdims=True), p.shape[1] - 1)
+        log_probs = np.where(p < np.take_along_axis(ordered, last, 1), -math.inf, log_probs)
+    return log_probs
 
 
 def next_log_probs(

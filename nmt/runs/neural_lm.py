@@ -1,6 +1,7 @@
 """Scores of lines by the neural language model of a run directory, and lines drawn from it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -103,27 +104,24 @@ def load_line_scorer(
 
 
 def sample_lines(
-    run: SavedLM,
-    count: int,
-    max_length: int,
-    seed: int,
-    temperature: float = 1.0,
-    boundaries: str | None = None,
+    run: SavedLM, count: int, max_length: int, config: SamplingConfig, boundaries: str | None = None
 ) -> Iterator[str]:
-    """Draw `count` lines from a language model, each cut off after `max_length` units; the same
-    seed gives the same lines. `temperature`: divides log p before normalization.
+    """Draw `count` lines from a language model, each cut off after `max_length` units; the same seed gives
+    the same lines.
 
-    `boundaries`: a mark to write between tokens, for models whose tokens consist of several units.
-    ConfigError for other models, and for models that cannot be sampled."""
+    `config`: seed, temperature, top_k and top_p; the rest of it is not used. `boundaries`: a mark to write
+    between tokens, for models whose tokens consist of several units; ConfigError for other models. Also
+    ConfigError for models that cannot be sampled, and for settings out of range."""
+    config.check()
     model = run.model
-    lines = model.sample(count, max_length, seed, temperature)
+    lines = model.sample(count, max_length, config.seed, config.temperature, config.top_k, config.top_p)
     if lines is not None:
         return map((boundaries or "").join, lines)
     if boundaries is not None:
         raise ConfigError(f"--boundaries: tokens of {run.config.type} models are single units; leave it out")
     if not isinstance(model, StepModel):
         raise ConfigError(f"{run.directory}: cannot draw lines from {run.config.type} models")
-    config = SamplingConfig(samples=1, temperature=temperature, seed=seed, max_length_factor=1.0)
+    config = replace(config, samples=1, max_length_factor=1.0, allow_unknown=False)
     drawn = sample(model, [range(max_length)] * count, config)
     text = run.text.for_text(tokenized=True)
     return (text.text(run.words.decode(line.words)) for [line] in drawn)

@@ -205,6 +205,14 @@ class SamplingConfig:
 
     samples: int = number(1, least=1, most=100_000, help="draws for each sentence")
     temperature: float = number(1.0, least=1e-6, most=1e6, help="draw from p^(1/T)")
+    top_k: int = number(0, least=0, help="draw only from the K likeliest words (Fan et al. 2018); 0: all")
+    top_p: float = number(
+        1.0,
+        above=0,
+        most=1,
+        help="draw only from the fewest words whose p, at this temperature, sums to P: nucleus sampling "
+        "(Holtzman et al. 2020); 1: all",
+    )
     seed: int = number(1, least=0, help="seed of the random draws")
     max_length_factor: float = number(3.0, above=0, most=1000, help="at most F words for each source word")
     allow_unknown: bool = setting(False, help="let UNK be drawn")

@@ -64,7 +64,7 @@ def sample_batch(
                 for draw_id, ended in zip(draws.tolist(), at_limit.tolist(), strict=True)
             ]
         )
-        chosen = draw(log_probs, uniform.to(device), config.temperature, config.allow_unknown)
+        chosen = draw(log_probs, uniform.to(device), config)
         chosen[at_limit] = EOS
         totals = totals + log_probs.gather(1, chosen[:, None])[:, 0]
         ends = chosen == EOS
@@ -84,16 +84,33 @@ def sample_batch(
     return [[candidate for candidate in candidates if candidate is not None] for candidates in drawn]
 
 
-def draw(log_probs: Tensor, uniform: Tensor, temperature: float, allow_unknown: bool) -> Tensor:
-    """Choose the first word at which the cumulative sum of p^(1/temperature), normalized, exceeds a uniform
-    random number: log p (R, V), numbers (R,) -> ids (R,). BOS is never drawn, UNK only with
+def draw(log_probs: Tensor, uniform: Tensor, config: SamplingConfig) -> Tensor:
+    """Choose the first word at which the cumulative sum of p^(1/temperature), truncated and normalized,
+    exceeds a uniform random number: log p (R, V), numbers (R,) -> ids (R,). BOS is never drawn, UNK only with
     `allow_unknown`."""
-    tempered = log_probs.double() / temperature
-    tempered[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
-    sums = torch.softmax(tempered, 1).cumsum(1)
+    tempered = log_probs.double() / config.temperature
+    tempered[:, [BOS] if config.allow_unknown else [BOS, UNK]] = -math.inf
+    sums = torch.softmax(truncate(tempered, config.top_k, config.top_p), 1).cumsum(1)
     return torch.searchsorted(sums, uniform[:, None].to(sums) * sums[:, -1:], right=True)[:, 0].clamp_(
         max=sums.shape[1] - 1
     )
+
+
+def truncate(log_probs: Tensor, top_k: int, top_p: float) -> Tensor:
+    """Leave only the likeliest words, and replace the log p of the others by -inf: (R, V) -> (R, V)
+
+    `top_k`: how many (Fan et al. 2018); 0: all. `top_p`: the fewest whose p, normalized over what `top_k`
+    left, sums to this or more (Holtzman et al. 2020); 1: all. Words as likely as the last one stay, too.
+    log p need not be normalized."""
+    if top_k:
+        least = log_probs.topk(min(top_k, log_probs.shape[1]), 1).values[:, -1:]
+        log_probs = log_probs.masked_fill(log_probs < least, -math.inf)
+    if top_p < 1:
+        p = torch.softmax(log_probs, 1)
+        ordered = p.sort(1, descending=True).values
+        last = (ordered.cumsum(1) < top_p).sum(1, keepdim=True).clamp_(max=p.shape[1] - 1)
+        log_probs = log_probs.masked_fill(p < ordered.gather(1, last), -math.inf)
+    return log_probs
 
 
 def count_distinct(candidates: Sequence[FinishedHypothesis]) -> list[tuple[FinishedHypothesis, int]]:

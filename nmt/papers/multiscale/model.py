@@ -32,6 +32,7 @@ from nmt.layers.initialize import initialize
 from nmt.layers.output import OUTPUTS, make_output
 from nmt.lm.base import NO_FILES, Carried, LanguageModel, LMConfig, RunFile
 from nmt.papers.multiscale.dictionary import FILE, REMOVALS, Dictionary
+from nmt.search.sampling import truncate
 from nmt.text.vocab import EOS
 
 # ---- lattice -----------------------------------------------------------------------------------------------
@@ -419,16 +420,18 @@ class MultiscaleLM(LanguageModel):
         return alpha[lengths - 1, torch.arange(len(texts))], alpha
 
     @torch.no_grad()
-    def sample(self, lines: int, max_length: int, seed: int, temperature: float = 1.0) -> Iterator[list[str]]:
+    def sample(
+        self, lines: int, max_length: int, seed: int, temperature: float, top_k: int, top_p: float
+    ) -> Iterator[list[str]]:
         """Draw `lines` lines, each one token after the other, and yield the texts of their tokens (van
         Merriënboer 2018, table 8.2). A line ends at its end symbol, or with the token that brings it to
-        `max_length` symbols; draws are from p^(1 / temperature)."""
+        `max_length` symbols; draws are from p^(1 / temperature) of the likeliest tokens (see `truncate`)."""
         generator = torch.Generator().manual_seed(seed)
         for _ in range(lines):
             state, tokens, length = self.start_window(1), [], 0
             while length < max_length:
-                scores = self.output.log_probs(state.hidden[-1])[0] / temperature
-                token = int(torch.multinomial(torch.softmax(scores, 0), 1, generator=generator))
+                scores = truncate(self.output.log_probs(state.hidden[-1]) / temperature, top_k, top_p)
+                token = int(torch.multinomial(torch.softmax(scores, 1)[0], 1, generator=generator))
                 if token == EOS:
                     break
                 spelling = self.tokens.spelling[token]

@@ -121,7 +121,7 @@ def test_capabilities_of_the_types() -> None:
         can = {
             "n-grams": model.ngram_scores() is not None,
             "carries": model.carries,
-            "samples": model.sample(1, 5, seed=1) is not None,
+            "samples": model.sample(1, 5, 1, 1.0, 0, 1.0) is not None,
             "spells": model.spelled(["b"], [UNK]) != [UNK]
             and model.filter_vectors(torch.tensor([3])) is not None,
         }

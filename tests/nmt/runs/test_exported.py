@@ -128,11 +128,12 @@ def test_prefixes(pair: tuple[TorchRun, ExportedRun]) -> None:
 
 
 @pytest.mark.ci
-def test_samples_are_those_of_torch(pair: tuple[TorchRun, ExportedRun]) -> None:
-    """Also of a line alone, and when rows are few."""
+@pytest.mark.parametrize(("top_k", "top_p"), [(0, 1.0), (4, 0.8)])
+def test_samples_are_those_of_torch(pair: tuple[TorchRun, ExportedRun], top_k: int, top_p: float) -> None:
+    """Also of a line alone, and when rows are few; from all words and from the likeliest."""
     run, other = pair
     request = TranslationRequest(LINES)
-    config = SamplingConfig(samples=5, seed=3, temperature=0.8)
+    config = SamplingConfig(samples=5, seed=3, temperature=0.8, top_k=top_k, top_p=top_p)
     expected = run.sample(request, config)
     for found in (other.sample(request, config), other.sample(request, replace(config, rows=2))):
         for mine, theirs in zip(expected, found, strict=True):

@@ -23,6 +23,7 @@ from nmt.runs.language_model import (
     line_scorer,
 )
 from nmt.runs.neural_lm import sample_lines
+from nmt.search.config import SamplingConfig
 
 # ---- test language model -----------------------------------------------------------------------------------
 
@@ -78,18 +79,19 @@ def test_what_is_no_language_model_and_what_does_not_go_together(counts: Path, t
 
 def test_samples_depend_on_the_seed_alone_and_are_cut_off() -> None:
     run = checkpoint.load_lm(RUN)
-    one, two, other = (list(sample_lines(run, 5, 4, seed=seed)) for seed in (1, 1, 2))
+    one, two, other = (list(sample_lines(run, 5, 4, SamplingConfig(seed=seed))) for seed in (1, 1, 2))
     assert one == two != other
     assert max(len(line.split(" ")) for line in one) <= 4
-    assert list(sample_lines(run, 3, 4, seed=1)) == one[:3]
+    assert list(sample_lines(run, 3, 4, SamplingConfig())) == one[:3]
     with pytest.raises(ConfigError, match="are single units"):
-        sample_lines(run, 1, 4, seed=1, boundaries="|")
+        sample_lines(run, 1, 4, SamplingConfig(), boundaries="|")
 
 
 def test_a_cold_draw_is_the_most_probable_word_each_time() -> None:
     run, model = checkpoint.load_lm(RUN), line_scorer(RUN, tokenized=True)
-    [cold] = set(sample_lines(run, 4, 6, seed=3, temperature=1e-4))
-    drawn = list(sample_lines(run, 40, 6, seed=3))
+    [cold] = set(sample_lines(run, 4, 6, SamplingConfig(seed=3, temperature=1e-4)))
+    assert set(sample_lines(run, 4, 6, SamplingConfig(seed=3, top_k=1))) == {cold}
+    drawn = list(sample_lines(run, 40, 6, SamplingConfig(seed=3)))
     first = {line.split(" ")[0]: model.score([line.split(" ")[0]])[0].log_probs[0] for line in drawn}
     assert max(first.values()) <= model.score([cold.split(" ")[0]])[0].log_probs[0] + 1e-5
     assert not math.isnan(sum(first.values()))

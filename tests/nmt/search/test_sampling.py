@@ -9,9 +9,10 @@ import torch
 
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
+from nmt.runs import exported
 from nmt.scoring import word_scores
 from nmt.search.config import SamplingConfig
-from nmt.search.sampling import count_distinct, draw, sample
+from nmt.search.sampling import count_distinct, draw, sample, truncate
 from nmt.text.vocab import UNK
 
 
@@ -56,9 +57,50 @@ def test_draw_by_hand() -> None:
     """p of ids 1, 3, 4 are .2, .3, .5 (UNK and <s> have none): running sums .2, .2, .5, 1."""
     log_probs = torch.tensor([[0.9, 0.2, 0.8, 0.3, 0.5]]).log().repeat(5, 1)
     numbers = torch.tensor([0.0, 0.19, 0.21, 0.49, 0.51])
-    assert draw(log_probs, numbers, 1.0, False).tolist() == [1, 1, 3, 3, 4]
-    cold = draw(log_probs, numbers.clamp(min=0.01), 0.01, False)
+    assert draw(log_probs, numbers, SamplingConfig()).tolist() == [1, 1, 3, 3, 4]
+    cold = draw(log_probs, numbers.clamp(min=0.01), SamplingConfig(temperature=0.01))
     assert cold.tolist() == [4] * 5  # a temperature near zero is the likeliest word
+
+
+@pytest.mark.parametrize(
+    ("top_k", "top_p", "kept"),
+    [
+        (0, 1.0, [0, 1, 2, 3, 4]),
+        (1, 1.0, [1]),
+        (2, 1.0, [0, 1, 3]),  # 0 and 3 are equally likely
+        (9, 1.0, [0, 1, 2, 3, 4]),
+        (0, 0.39, [1]),
+        (0, 0.41, [0, 1, 3]),
+        (0, 0.9, [0, 1, 2, 3]),
+        (0, 0.96, [0, 1, 2, 3, 4]),
+        (3, 0.55, [0, 1, 3]),  # of what top_k left: .25, .5, .25
+        (2, 0.45, [1]),
+    ],
+)
+def test_the_likeliest_words(top_k: int, top_p: float, kept: list[int]) -> None:
+    """p are .2, .4, .15, .2, .05; torch and numpy leave the same words, and do not change their values."""
+    log_probs = torch.tensor([[0.2, 0.4, 0.15, 0.2, 0.05]], dtype=torch.float64).log() - 3
+    values = truncate(log_probs, top_k, top_p)
+    assert values.isfinite().nonzero()[:, 1].tolist() == kept
+    assert torch.equal(values[:, kept], log_probs[:, kept])
+    np.testing.assert_array_equal(exported.truncate(log_probs.numpy(), top_k, top_p), values.numpy())
+
+
+def test_drawn_words_are_among_the_likeliest() -> None:
+    """Every word of a draw is one of the two likeliest after the words before it; a tiny nucleus is the
+    likeliest word each time."""
+    model, source = make(), [3, 4]
+    for candidate in sample(model, [source], SamplingConfig(samples=30, top_k=2))[0]:
+        state, before = model.start([source]), None
+        for word in candidate.words:
+            log_probs, state = model.step(state, before)
+            assert word in log_probs[0, [1, 3, 4, 5]].topk(2).indices.apply_([1, 3, 4, 5].__getitem__)
+            before = torch.tensor([word])
+    greedy, nucleus = (
+        sample(model, [source], SamplingConfig(samples=5, **settings))[0]
+        for settings in ({"top_k": 1}, {"top_p": 1e-9})
+    )
+    assert [c.words for c in greedy] == [c.words for c in nucleus] == [greedy[0].words] * 5
 
 
 def test_neighbours_and_the_size_of_a_batch_change_nothing() -> None:
