@@ -456,7 +456,7 @@ DEV_SEED = 0  # draws the examples of the development text, the same ones at eac
 def set_up_encoder(job: TrainingJob) -> None:
     """Set up a job that trains an encoder: create its run directory unless it exists, and its model, batches
     and validation. DataError for a text without an example of an objective."""
-    config, sizes = job.config, cast(DiscourseConfig, job.config.model)
+    config, settings = job.config, cast(DiscourseConfig, job.config.model)
     words = prepare.training_text(config.data, job.directory, job.show_bar)
     if not run_directory.exists(job.directory):
         stamps = build.take_stamps(config.data)
@@ -467,13 +467,13 @@ def set_up_encoder(job: TrainingJob) -> None:
     corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, job.team.first)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
-    model = Discourse(sizes, vocab.words, fill=job.fresh).to(job.device)
-    stream = make_stream(corpus, vocab, sizes, job.training.batch_size, config.seed)
+    model = Discourse(settings, vocab.words, fill=job.fresh).to(job.device)
+    stream = make_stream(corpus, vocab, settings, job.training.batch_size, config.seed)
     for name, positions in stream.positions.items():
         log.info("objective %s: %s examples", name, f"{len(positions):,}")
     validate = None
     if dev:
-        validate = partial(validate_encoder, model, make_stream(dev, vocab, sizes, 64, DEV_SEED))
+        validate = partial(validate_encoder, model, make_stream(dev, vocab, settings, 64, DEV_SEED))
     job.set_up(model, stream, validate)
 
 

@@ -264,7 +264,7 @@ def network_plan(
         lines, words = lines + sizes.monolingual_lines, words + sizes.monolingual_words
     epoch = max(1, -(-lines // settings.batch))
     updates = max(1, round(share * settings.most * epoch))
-    if updates < min(settings.least, settings.most * epoch):
+    if updates < settings.least:
         return None
     epochs = updates / epoch
     every = max(1, updates // 20 if name == "attention" else epoch if epochs >= 5 else updates // 10)

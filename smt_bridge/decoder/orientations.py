@@ -37,12 +37,12 @@ def relative_orientation(first: int, last: int, before_first: int, before_last: 
 
 @njit_inline
 def orientation_of_next(
-    first: int, last: int, before_first: int, before_last: int, gap_before: bool, gap_behind: bool
+    first: int, last: int, before_first: int, before_last: int, gap_before: bool, gap_after: bool
 ) -> int:
     """The orientation of the next phrase, from word `first` to word `last`, relative to the one from
-    `before_first` to `before_last`, in a hierarchical model. `gap_before`, `gap_behind`: whether the word
+    `before_first` to `before_last`, in a hierarchical model. `gap_before`, `gap_after`: whether the word
     before this one, and that after it, were still untranslated."""
-    if first == before_last + 1 or (first > before_last and gap_behind):
+    if first == before_last + 1 or (first > before_last and gap_after):
         return MONOTONE
     if last + 1 == before_first or (last < before_first and gap_before):
         return SWAP
@@ -109,8 +109,8 @@ def path_orientations(
             continue
         backward[phrase] = relative_orientation(a, b, stack[height - 1, 0], stack[height - 1, 1])
         gap_before = c > 0 and not covered[c - 1]
-        gap_behind = d + 1 < len(covered) and not covered[d + 1]
-        forward[phrase] = orientation_of_next(a, b, c, d, gap_before, gap_behind)
+        gap_after = d + 1 < len(covered) and not covered[d + 1]
+        forward[phrase] = orientation_of_next(a, b, c, d, gap_before, gap_after)
         covered[a : b + 1] = True
         while height > 1 and (a == stack[height - 1, 1] + 1 or b + 1 == stack[height - 1, 0]):
             height -= 1

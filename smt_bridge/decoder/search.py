@@ -300,8 +300,8 @@ start: int, last: int, gap: int) -> tuple[int, float]:  # fmt: skip
     if parameters.hierarchical:
         mask = S.mask[S.coverage[hypothesis]]
         gap_before = not is_covered(gap, mask, prev_first - 1)
-        gap_behind = not is_covered(gap, mask, prev_last + 1)
-        following = orientation_of_next(start, last, prev_first, prev_last, gap_before, gap_behind)
+        gap_after = not is_covered(gap, mask, prev_last + 1)
+        following = orientation_of_next(start, last, prev_first, prev_last, gap_before, gap_after)
     if parameters.early:
         jump = early_distortion(start, last, prev_last, gap)
     fixed = -jump * parameters.distortion_weight

@@ -69,6 +69,16 @@ def test_waiting_for_a_process_that_is_about_to_end(tmp_path: Path) -> None:
         assert locks.holder(tmp_path).startswith("me")
 
 
+def test_only_a_folder_that_was_made_for_the_lock_is_removed(tmp_path: Path) -> None:
+    """An empty folder that existed before stays; a new one goes, with those above it, unless it is used."""
+    (tmp_path / "old").mkdir()
+    for name in ("old", "above/new", "used"):
+        with locks.locked(tmp_path / name, "me"):
+            if name == "used":
+                (tmp_path / name / "file").touch()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old", "used"]
+
+
 def test_an_error_lets_go(tmp_path: Path) -> None:
     with pytest.raises(KeyError), locks.locked(tmp_path, "me"):
         raise KeyError
