@@ -95,6 +95,10 @@ def test_init_keeps_the_texts_beside_a_given_development_set(folder: Path) -> No
         ),
         (["--parallel", "two.tsv", "--languages", "en", "en"], "source and target are the same; name two"),
         (
+            ["--parallel", "two.tsv", "--languages", "en", "fr", "--columns", "2", "2"],
+            "source and target are the same; name two",
+        ),
+        (
             ["--parallel", "text.en", "--languages", "en", "fr"],
             "text.en: its ending says no format, expected",
         ),

@@ -132,6 +132,15 @@ def test_books() -> None:
     assert errors[0] > errors[1] > errors[2] > errors[3] == 0
 
 
+def test_zero_is_the_last_exact_value_to_go() -> None:
+    """Half of the entries are for 0 and the values that stand for p = 0; if these are too many, those next to
+    0 stay exact."""
+    outside, usual = np.linspace(-99, -60, 20), np.linspace(-5, -1, 50)
+    book, codes = trie_build.make_book(np.concatenate([outside, usual, np.zeros(3)]), 3)
+    assert len(book) <= 8 and (book[codes[-3:]] == 0).all()
+    assert [value in book for value in outside] == [False] * 17 + [True] * 3
+
+
 def test_upper_bounds(tmp_path: Path) -> None:
     """No n-gram of a word has more; with a back-off above 1 there is no bound but 0."""
     model = trie_build.by_hash(some_model(3)[0])

@@ -135,6 +135,7 @@ def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
         [(5.0, 0.0), (4.0, 0.0), (4.5, 0.0), (9.0, 0.3), (3.0, 0.0), (8.0, 0.2)], 1
     ):
         score = DevScore(cost, bleu, signature="BLEU|tok:13a")
+        progress.epoch, progress.batch = divmod(progress.step, 3)
         log_validation(job, records, score, judge(job.training, progress, score.value("bleu")))
         found.append((progress.best_step, progress.bad))
         assert limit_reached(job.training, progress) == (
@@ -144,6 +145,10 @@ def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
     table.close()
     rows = [line.split("\t") for line in (tmp_path / "dev.tsv").read_text().split("\n")[1:-1]]
     assert [row[DEV_COLUMNS.index("best")] for row in rows] == ["*", "*", "", "*", "", ""]
+    epochs = [row[DEV_COLUMNS.index("epoch")] for row in rows]
+    assert epochs == ["1", "1", "1", "2", "2", "2"], (
+        "of a validation after the last batch, the epoch that ended"
+    )
     [warning] = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.startswith("development bleu was 0.00 3 times in a row") and "BLEU|tok:13a" in warning
     first, *lines = [record.getMessage() for record in caplog.records if record.levelno == logging.INFO]

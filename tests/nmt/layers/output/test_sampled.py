@@ -125,6 +125,9 @@ def test_the_noise_is_saved_with_the_weights(kind: str) -> None:
 
 
 def test_the_power_flattens_the_noise() -> None:
+    """By default it is 3/4, as in Mikolov et al. 2013."""
+    usual, three_quarters = layer_of(output="nce"), layer_of(output="nce", output_power=3 / 4)
+    assert torch.equal(usual.get_buffer("noise"), three_quarters.get_buffer("noise"))
     one, half = (layer_of(output="nce", output_power=power) for power in (1.0, 0.5))
     assert isinstance(one, NoiseContrastive) and isinstance(half, NoiseContrastive)
     assert torch.allclose(half.noise, torch.log_softmax(one.noise / 2, 0), atol=1e-6)

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config.settings import problems
 from nmt.layers.cells import GRU, Elman, penalized_parts, total_penalty
 from nmt.layers.initialize import initialize
 from nmt.papers.settings import ComputationSettings
@@ -204,6 +205,14 @@ def test_m_starts_where_training_wants_it() -> None:
     made = scheduler(computation=0.3)
     found = made.share(made.project(torch.randn(4, 2))[:, 0], torch.randn(4, 3))
     assert found.tolist() == pytest.approx([0.3] * 4)
+
+
+@pytest.mark.parametrize("share", [0, 1])
+def test_none_and_all_of_the_units_are_no_share(share: float) -> None:
+    """The scheduler starts at the logit of the share."""
+    assert list(problems(ComputationSettings(computation=0.99))) == []
+    [problem] = problems(ComputationSettings(computation=share))
+    assert problem.startswith(f"computation: {share} is out of range")
 
 
 def test_sharpness_grows_from_epoch_to_epoch() -> None:
