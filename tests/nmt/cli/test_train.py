@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from nmt.cli import average
 from nmt.cli.arguments import check_new
 from nmt.errors import ConfigError
 from tests.commands.runs import copy, equal_runs, tables
-from tests.conftest import BIN, Command
+from tests.conftest import BIN, ROOT, Command
 
 Training = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -207,6 +208,19 @@ def test_average_of_checkpoints_is_a_run(
         done = command("nmt-average", "-q", attentive, *options, "--output", tmp_path / output)
         assert message in refused(done)
     assert not (tmp_path / "no").exists()
+
+
+def test_damaged_text_files_are_not_copied_into_the_average(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They would get a manifest of their own, and be taken for sound from then on."""
+    shutil.copytree(ROOT / "tests" / "models" / "translator", tmp_path / "run")
+    average_into = ["-q", "--last", "1", str(tmp_path / "run"), "--output"]
+    assert average.main([*average_into, str(tmp_path / "sound")]) == 0
+    vocab = tmp_path / "run" / "target.vocab"
+    vocab.write_bytes(vocab.read_bytes().replace(b"a\t", b"b\t", 1))
+    assert average.main([*average_into, str(tmp_path / "mean")]) == 2
+    assert "target.vocab" in capsys.readouterr().err and not (tmp_path / "mean").exists()
 
 
 def test_only_a_new_or_empty_folder_is_taken(tmp_path: Path) -> None:
