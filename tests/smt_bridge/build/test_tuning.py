@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from nmt.analysis.statistics import SAMPLES
+from nmt.errors import ConfigError
 from smt_bridge.build import evaluation, report, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import BuildTexts
@@ -79,6 +80,18 @@ def test_each_system_has_its_own_tuner(tmp_path: Path) -> None:
     found = [tuning.make_tuning(Build(build.config, plan), name, [], 1) for name in (PHRASE_BASED, HYBRID)]
     assert [type(one.tuner) for one in found] == [Pro, Kbmira]
     assert [one.config.iterations for one in found] == [3, 2]
+
+
+def test_a_tuning_is_resumed_on_the_same_lines_only(tmp_path: Path) -> None:
+    """Lines of either side that differ are refused."""
+    build = decodable(tmp_path)
+    decoder = tuning.load_decoder(build, build.work / "dev" / "moses.ini", 5)
+    tuning.tuning_folder(build, PHRASE_BASED).mkdir()
+    for _ in range(2):
+        tuning.open_tuning(build, PHRASE_BASED, decoder, ["a"], ["b"])
+    for source, target in (("a", "c"), ("c", "b")):
+        with pytest.raises(ConfigError, match="texts"):
+            tuning.open_tuning(build, PHRASE_BASED, decoder, [source], [target])
 
 
 def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
