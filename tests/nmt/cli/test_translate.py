@@ -19,7 +19,7 @@ from nmt.errors import DataError
 from nmt.formats import nbest
 from nmt.text.tokenize import escape
 from tests.commands.runs import LINES
-from tests.conftest import ROOT, Command, Refused
+from tests.conftest import ROOT, Command, Refused, refusal
 
 # ---- test translate ----------------------------------------------------------------------------------------
 
@@ -334,6 +334,17 @@ def test_a_translation_depends_on_the_run_and_on_files_beside_it(
         {path.name for path in one.models()} for one in (made(), made("--avoid", tmp_path / "avoid"))
     )
     assert avoiding == {*plain, "avoid"} and {"config.yaml", "source.vocab", "target.vocab"} <= plain
+
+
+@pytest.mark.parametrize("option", ["prefix", "constraints", "avoid-lines"])
+def test_a_long_line_with_a_line_of_its_own_is_not_translated_in_parts(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing says to which part its prefix or phrases belong."""
+    (tmp_path / "in").write_text("The man sings . The man sings .\n")
+    (tmp_path / "phrases").write_text("homme\n")
+    words = RUN, "-q", "-i", tmp_path / "in", f"--{option}", tmp_path / "phrases", "--max-line-words", 5
+    assert f"{tmp_path}/in:1: " in refusal(translate.main, capsys, *words)
 
 
 def test_sentences_of_a_line_are_translated_one_by_one(made: Callable[..., LineTranslator]) -> None:

@@ -80,6 +80,15 @@ def test_a_job_in_blocks_writes_what_threads_do(model: Path, monkeypatch: pytest
     assert files() == expected and not (model / "out.job").exists()
 
 
+def test_translations_depend_on_the_files_of_options(model: Path) -> None:
+    """Besides those of the model: a job is not resumed with others."""
+    plain = PhraseTranslator(decode.parser().parse_args([str(model)]), decoder(model), None).models()
+    words = [str(model), "--glossary", f"{model}/terms", "--weights", f"{model}/weights"]
+    given = PhraseTranslator(decode.parser().parse_args(words), decoder(model), None).models()
+    assert {path.name for path in given} - {path.name for path in plain} == {"terms", "weights"}
+    assert {"moses.ini", "table", "lm0"} <= {path.name for path in plain}
+
+
 def test_threads_keep_no_job(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = [model, "-i", model / "in", "-o", model / "out", "--no-cache", "--resume", "--workers", 2]
     assert "--resume: not possible with threads" in refusal(decode.main, capsys, *given)
