@@ -107,6 +107,10 @@ def test_what_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert "expected either --input" in capfd.readouterr().err
     assert interpolate.main(["one.arpa", "--uniform", "--contexts", "one", "-o", "mix", "-q"]) == 2
     assert "--contexts: weights that depend on the context" in capfd.readouterr().err
+    Path("mix.contexts.gz").write_bytes(gzip.compress(Path("one").read_bytes()))  # the counts go there
+    words = ["one.arpa", "-i", "dev", "--contexts", "mix.contexts.gz", "-o", "mix", "-q"]
+    assert interpolate.main(words) == 2
+    assert "mix.contexts.gz: is also read" in capfd.readouterr().err
     Path("empty").touch()
     assert interpolate.main(["one.arpa", "-i", "empty", "-o", "mix", "-q"]) == 2
     assert "empty: empty file" in capfd.readouterr().err and not Path("mix").exists()
