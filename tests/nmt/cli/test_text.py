@@ -6,6 +6,7 @@ import pytest
 
 from nmt.cli import clean, subword, tokenize, truecase, vocab
 from nmt.text.pipeline import SideConfig
+from nmt.text.scripts import SEGMENTERS
 from nmt.text.vocab import Vocab
 from tests.spaceless import japanese
 
@@ -151,6 +152,14 @@ def test_text_without_spaces_is_segmented_and_comes_back(tmp_path: Path) -> None
         assert (tmp_path / name).read_text(encoding="utf-8") == f"{words}\n\n"
         assert tokenize.main(["-i", out, "-o", back, "-d", "--segment", kind, "-q"]) == 0
         assert (tmp_path / "back.ja").read_text(encoding="utf-8") == line
+
+
+def test_detokenization_needs_no_dictionary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SEGMENTERS, "word", lambda language: pytest.fail("loads a dictionary"))
+    (tmp_path / "in.ja").write_text("テレビ を 買っ た 。\n", encoding="utf-8")
+    words = ["-i", f"{tmp_path}/in.ja", "-o", f"{tmp_path}/out", "-d", "--segment", "word", "-q"]
+    assert tokenize.main(words) == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "テレビを買った。\n"
 
 
 def test_a_segmentation_that_cannot_be_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
