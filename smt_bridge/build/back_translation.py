@@ -14,7 +14,7 @@ from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.build.config import Build, StepProgress
 from smt_bridge.build.corpus import BuildTexts
-from smt_bridge.build.training import ALIGNMENT, BACK, BACK_SOURCE, BACK_TARGET, MODEL
+from smt_bridge.build.training import ALIGNMENT, BACK, BACK_SOURCE, BACK_TARGET, MODEL, extract_config
 from smt_bridge.build.tuning import PHRASE_BASED, ini_path, sample_lines
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder import system as systems
@@ -36,7 +36,7 @@ def translate_back(build: Build) -> None:
     texts, folder = BuildTexts(build.work), build.work / BACK / MODEL
     config = TrainConfig(
         source=str(texts.path("train.target")), target=str(texts.path("train.source")),
-        alignment=str(alignment),
+        alignment=str(alignment), extract=extract_config(build),
     )  # fmt: skip
     train_system.train(folder, config, on_step=lambda: build.store.record([f"{BACK}/{MODEL}/*"]))
     tuned = moses_ini.read(str(ini_path(build, PHRASE_BASED)))

@@ -15,6 +15,7 @@ from nmt.config import typed_json
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.progress import duration
+from smt_bridge.build.phrase_features import EXTENDED_ITERATIONS, EXTENDED_SYSTEM
 from smt_bridge.build.plan import (
     EVALUATED,
     ITERATIONS,
@@ -163,7 +164,7 @@ class BuildClock:
 # made before a step begins and written into the plan: another build by that plan gives the same system.
 
 
-SHORTENED_STEPS = ("networks", "tune-hybrid", "evaluate")  # decided before each of these
+SHORTENED_STEPS = ("tune-extended", "networks", "tune-hybrid", "evaluate")  # decided before each of these
 LATE = 1.05, 15.0  # factor of the time left, and seconds: a smaller excess counts as on time
 
 
@@ -206,7 +207,9 @@ def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
     the shortest."""
     names = tuple(network.name for network in plan.networks)
     most = plan.tuning.hybrid_iterations
-    if step == "networks":
+    if step == "tune-extended":
+        yield from shorter_extended(plan, step)
+    elif step == "networks":
         for trial in plan_candidates(plan.sizes):
             if trial.names == names[len(names) - len(trial.names) :] and trial.iterations[1] <= most:
                 shorter_plan = make_plan(plan.sizes, trial, plan.speed, plan.matmul)
@@ -220,6 +223,17 @@ def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
         for lines in LINES:
             if lines < plan.evaluated:
                 yield estimate_again(replace(plan, compared=lines), step)
+
+
+def shorter_extended(plan: Plan, step: str) -> Iterator[Plan]:
+    """Yield plans with a shorter tuning of the extended phrase-based system, and one without it unless it is
+    wanted in any case."""
+    extended = plan.extended
+    assert extended  # else there is no such step
+    for iterations in (*EXTENDED_ITERATIONS, *([] if plan.phrase_features == "all" else [0])):
+        if iterations < extended.iterations:
+            shorter = replace(plan, extended=replace(extended, iterations=iterations))
+            yield estimate_again(shorter, step)
 
 
 def is_within(networks: list[NetworkPlan], limit: list[NetworkPlan]) -> bool:
@@ -261,6 +275,13 @@ def difference(longer: Plan, shorter_plan: Plan) -> str:
         elif updates[network.name] < network.updates:
             parts.append(f"{network.name}: {updates[network.name]:,} updates instead of {network.updates:,}")
     old, new = longer.tuning, shorter_plan.tuning
+    if longer.extended and shorter_plan.extended != longer.extended:
+        iterations = shorter_plan.extended.iterations if shorter_plan.extended else 0
+        parts.append(
+            f"{EXTENDED_SYSTEM}: {iterations} iterations instead of {longer.extended.iterations}"
+            if iterations
+            else f"no {EXTENDED_SYSTEM}"
+        )
     if shorter_plan.networks and new.hybrid_iterations < old.hybrid_iterations:
         parts.append(
             f"tuning with networks: {new.hybrid_iterations} iterations instead of {old.hybrid_iterations}"

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.config.settings import number, setting
+from nmt.config.settings import choice, number, setting
 from nmt.work.store import Store
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ class BuildConfig:
     source_language: str = setting("", help="language code; default: the ending of --source, as in train.en")
     target_language: str = setting("", help="language code; default: the ending of --target")
     budget: int = number(5400, least=60, help="time limit of the build in seconds")
+    phrase_features: str = choice(
+        "auto", "none", "all",
+        help="operation sequences and word classes in the phrase-based system: auto: if the budget has room "
+        "and the development set says so",
+    )  # fmt: skip
     workers: int = number(
         2, least=1, help="networks trained and sentences decoded at a time; the result does not depend on it"
     )

@@ -23,13 +23,14 @@ from smt_bridge.build.config import Build, StepProgress
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, WORDS, feature_name
 from smt_bridge.build.plan import Rates
-from smt_bridge.build.training import DEV, NETWORKS
+from smt_bridge.build.training import DEV, EXTENDED_FEATURES, NETWORKS
 from smt_bridge.build.tuning import (
+    EXTENDED,
     HYBRID,
-    PHRASE_BASED,
     ini_path,
     load_decoder,
     make_tuning,
+    phrase_based,
     read_result,
     sample_lines,
 )
@@ -47,6 +48,7 @@ NEURAL = "neural"  # the attention model alone
 TUNING = "tuning"  # tuning once more, without a part
 BEAM = BeamConfig(beam_size=5)
 PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reordering"}
+EXTENDED_PARTS = {f"{kind}0": words for kind, words in EXTENDED_FEATURES.items()}
 
 
 @dataclass
@@ -54,7 +56,7 @@ class Evaluation:
     """Cased BLEU of the development set, 0 to 1, computed on the tokens that the phrase table uses. This is
     what FILE stores."""
 
-    chosen: str  # PHRASE_BASED or HYBRID
+    chosen: str  # the phrase-based system that the build went on with, or HYBRID
     whole: dict[str, float]  # of each system on `comparison_lines`
     lists: float  # of the chosen system on the n-best lists of its tuning, cross-validated
     without: dict[str, float] = field(default_factory=dict)  # of it without each part, likewise
@@ -86,7 +88,7 @@ def evaluate(build: Build) -> None:
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
         log.info("%s: BLEU %.2f on %s lines", name, 100 * corpus_bleu(rows[name]), f"{len(lines):,}")
     doubts = {name: doubt(rows[HYBRID], rows[name]) for name in rows if HYBRID in rows and name != HYBRID}
-    chosen = choose(doubts, build.plan.significance)
+    chosen = choose(phrase_based(build), doubts, build.plan.significance)
     lists, without, part_doubts = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
     whole = {name: corpus_bleu(row) for name, row in rows.items()}
     result = Evaluation(chosen, whole, lists, without, doubts, part_doubts)
@@ -99,8 +101,9 @@ def read_evaluation(build: Build) -> Evaluation:
 
 
 def tuned_systems(build: Build) -> list[str]:
-    """Names of the systems that were tuned."""
-    return [PHRASE_BASED, *([HYBRID] if build.plan.networks else [])]
+    """Names of the systems that may be chosen: the phrase-based one that the build went on with, and the one
+    with networks."""
+    return [phrase_based(build), *([HYBRID] if build.plan.networks else [])]
 
 
 def corpus_statistics(lines: Sequence[str], references: Sequence[BleuReferences]) -> Stats:
@@ -124,11 +127,11 @@ def doubt(rows: Stats, others: Stats) -> float:
     return float((1 + (scores[:, 0] <= scores[:, 1]).sum()) / (1 + SAMPLES))
 
 
-def choose(doubts: Mapping[str, float], significance: float) -> str:
-    """Name of the system to keep: the one with networks if its p-value against the one without is at most
-    `significance`. `doubts`: p-values of the system with networks against others, by their names; none if
-    there are no networks."""
-    return HYBRID if PHRASE_BASED in doubts and doubts[PHRASE_BASED] <= significance else PHRASE_BASED
+def choose(name: str, doubts: Mapping[str, float], significance: float) -> str:
+    """Name of the system to keep: the one with networks if its p-value against system `name`, the one
+    without, is at most `significance`. `doubts`: p-values of the system with networks against others, by
+    their names; none if there are no networks."""
+    return HYBRID if name in doubts and doubts[name] <= significance else name
 
 
 def expected_seconds(build: Build) -> dict[str, float]:
@@ -136,9 +139,11 @@ def expected_seconds(build: Build) -> dict[str, float]:
     its name, and of one tuning, by the name TUNING."""
     plan, rates = build.plan, Rates()
     words = plan.sizes.dev_words * plan.evaluated / plan.sizes.dev_pairs
-    seconds = {PHRASE_BASED: words * rates.searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
+    name = phrase_based(build)
+    searching = rates.searching + (rates.extended if name == EXTENDED else 0)
+    seconds = {name: words * searching, TUNING: rates.tuning * plan.tuning.lines_of_hybrid}
     if plan.networks:
-        seconds[HYBRID] = words * (rates.searching + sum(network.search for network in plan.networks))
+        seconds[HYBRID] = words * (searching + sum(network.search for network in plan.networks))
     if plan.has("attention"):
         seconds[NEURAL] = words * rates.translating
     return seconds
@@ -209,4 +214,4 @@ def cross_validated(pool: Pool) -> Stats:
 def parts(build: Build) -> dict[str, str]:
     """Map the features whose contribution is measured to their descriptions."""
     networks = {feature_name(FEATURES[network.name]): WORDS[network.name] for network in build.plan.networks}
-    return networks | PARTS
+    return networks | PARTS | (EXTENDED_PARTS if phrase_based(build) == EXTENDED else {})

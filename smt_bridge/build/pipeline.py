@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from nmt.compute import device
 from nmt.errors import ConfigError, UserError
@@ -19,18 +20,29 @@ from nmt.io.progress import Progress, duration
 from nmt.work import store
 from nmt.work.store import Step, Store, run_steps
 from smt_bridge import train_system
-from smt_bridge.build import back_translation, corpus, evaluation, plan, report, training, tuning
+from smt_bridge.build import (
+    back_translation,
+    corpus,
+    evaluation,
+    extended,
+    plan,
+    report,
+    training,
+    tuning,
+)
 from smt_bridge.build.budget import SHORTENED_STEPS, BuildClock, shorten_late
 from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS
 from smt_bridge.build.networks import ORDER
+from smt_bridge.build.phrase_features import PhraseFeatures
 from smt_bridge.build.plan import Plan
 from smt_bridge.build.training import BASE, DEV, MODEL, NETWORKS
-from smt_bridge.build.tuning import HYBRID, PHRASE_BASED
+from smt_bridge.build.tuning import CHOICE, EXTENDED, HYBRID, PHRASE_BASED
 from smt_bridge.hybrid import folder as hybrid
 from smt_bridge.hybrid.folder import SIDES, HybridConfig, truecase_file
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import PATH_KEYS, Ini
 
 # ---- package -----------------------------------------------------------------------------------------------
 # Copy everything that decoding needs out of the build into the hybrid folder, with paths relative to it.
@@ -39,9 +51,9 @@ from smt_bridge.moses import ini as moses_ini
 
 
 INI, REPORT, GLOSSARY = "moses.ini", "report.html", "glossary.tsv"
-TABLES = (train_system.TABLE, train_system.REORDERING, train_system.LM)
 FILES = (  # all that a build writes into the system's folder
-    *TABLES, *map(truecase_file, SIDES), INI, REPORT, GLOSSARY, hybrid.FILE,
+    train_system.TABLE, "reordering-table.*.gz", train_system.LM, train_system.CLASSES, train_system.CLASS_LM,
+    train_system.OSM, *map(truecase_file, SIDES), INI, REPORT, GLOSSARY, hybrid.FILE,
     *(f"{NETWORKS}/{name}" for name in ORDER),
 )  # fmt: skip
 
@@ -51,7 +63,8 @@ def package(build: Build) -> None:
     folder as complete. UserError if a file cannot be written."""
     chosen = evaluation.read_evaluation(build).chosen
     folder, source, target = build.folder, *sides(build.config)
-    for name in TABLES:
+    ini = packaged_ini(build, chosen)
+    for name in model_files(ini):
         copy(build.work / MODEL / name, folder / name)
     for name, side_config in zip(SIDES, (source, target), strict=True):
         if side_config.case == "truecase":
@@ -61,7 +74,7 @@ def package(build: Build) -> None:
     names = [network.name for network in build.plan.networks] if chosen == HYBRID else []
     for name in names:
         copy_folder(build.work / NETWORKS / name, folder / NETWORKS / name)
-    write_ini(build, chosen)
+    moses_ini.write(folder / INI, ini)
     report.write(folder / REPORT, report.gather_facts(build))
     glossary = GLOSSARY if build.config.glossary else ""
     hybrid.write_system(
@@ -70,14 +83,16 @@ def package(build: Build) -> None:
     )
 
 
-def write_ini(build: Build, chosen: str) -> None:
-    """Write the tuned ini of system `chosen` into the hybrid folder, with paths relative to that folder."""
+def packaged_ini(build: Build, chosen: str) -> Ini:
+    """The tuned ini of system `chosen`, with paths relative to the hybrid folder."""
     ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
-    for feature in ini.features:
-        if "path" in feature.options:
-            path = feature.options["path"].removeprefix("../").removeprefix(f"{MODEL}/")
-            ini = moses_ini.set_path(ini, feature.name, path)
-    moses_ini.write(build.folder / INI, ini)
+    return moses_ini.replace_paths(ini, lambda path: path.removeprefix("../").removeprefix(f"{MODEL}/"))
+
+
+def model_files(ini: Ini) -> list[str]:
+    """Names of the files of the trained model that an ini of `packaged_ini` refers to."""
+    paths = [feature.options[key] for feature in ini.features for key in PATH_KEYS if key in feature.options]
+    return [path for path in paths if not path.startswith(f"{NETWORKS}/")]
 
 
 def copy(source: Path, target: Path) -> None:
@@ -149,6 +164,7 @@ STEPS = (
     Step("model", f"{MODEL}/moses.ini", training.train, (f"{MODEL}/*",)),
     Step("filter", f"{DEV}/{BASE}", training.filter_to_dev, (f"{DEV}/*.gz", f"{DEV}/{BASE}")),
     Step("tune", f"{DEV}/{PHRASE_BASED}.ini", tuning.tune_phrase_based, (f"{DEV}/{PHRASE_BASED}.*",)),
+    Step("tune-extended", f"{DEV}/{CHOICE}", extended.tune_extended, (f"{DEV}/{EXTENDED}.*",)),
     Step("back-translate", training.BACK_SOURCE, back_translation.translate_back, (f"{training.BACK}/**/*",)),
     Step("networks", training.DONE, training.train_all, (f"{NETWORKS}/**/*",)),
     Step("tune-hybrid", f"{DEV}/{HYBRID}.ini", tuning.tune_hybrid, (f"{DEV}/{HYBRID}.*",)),
@@ -170,8 +186,8 @@ def is_started(config: BuildConfig) -> bool:
 def load_or_make_plan(config: BuildConfig) -> Plan:
     """Read the plan of a started build, else the one given with --plan, else make a new one for the texts and
     this machine, whose speed is measured. DataError for a damaged plan, one with a network that nmt-train
-    could not train, or unusable texts; ConfigError for a language that is unknown or missing, and for a plan
-    with back-translation if there is no monolingual text."""
+    could not train, or unusable texts; ConfigError for a language that is unknown or missing, for a plan with
+    back-translation if there is no monolingual text, and for other phrase features than those asked for."""
     own = plan_path(config)
     if own.exists() or config.plan:
         path = own if own.exists() else config.plan
@@ -181,11 +197,18 @@ def load_or_make_plan(config: BuildConfig) -> Plan:
                 f"{path}: translates {plan_read.back_translated:,} lines of monolingual text back; give the "
                 "text with --monolingual, or another plan"
             )
+        wanted = config.phrase_features
+        if path != own and wanted not in (BuildConfig.phrase_features, plan_read.phrase_features):
+            raise ConfigError(
+                f"--phrase-features {wanted}: {path} has phrase_features {plan_read.phrase_features}; leave "
+                "the option out, or give another plan"
+            )
         training.check_networks(Build(config, plan_read), str(path))
         return plan_read
     sizes = corpus.survey(config)
     speed, back_end = plan.grade_speed(plan.measure_speed()), device.choose_back_end().back_end
-    return plan.decide(sizes, config.budget, speed, back_end)
+    features = cast(PhraseFeatures, config.phrase_features)
+    return plan.decide(sizes, config.budget, speed, back_end, features)
 
 
 def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = False) -> Build:
@@ -255,7 +278,10 @@ def resume_settings(config: BuildConfig) -> dict[str, object]:
     texts = ("source", "target", "dev_source", "dev_target", "monolingual", "glossary", "plan")
     digests = {name: manifest.digest(path) if (path := getattr(config, name)) else "" for name in texts}
     languages = [side.language for side in corpus.sides(config)]
-    return digests | {"languages": languages, "budget": config.budget, "seed": config.seed}
+    settings = digests | {"languages": languages, "budget": config.budget, "seed": config.seed}
+    if config.phrase_features != BuildConfig.phrase_features:  # builds of before have recorded none
+        settings["phrase_features"] = config.phrase_features
+    return settings
 
 
 def take_steps(build: Build, show_bar: bool) -> None:

@@ -10,8 +10,8 @@ import json
 import math
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from itertools import product
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product, takewhile
 from pathlib import Path
 
 from nmt.config import typed_json
@@ -20,7 +20,14 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
 from nmt.training.proposal import preset_file
+from smt_bridge.build import phrase_features
 from smt_bridge.build.networks import ORDER, Name, recipe
+from smt_bridge.build.phrase_features import (
+    EXTENDED_ITERATIONS,
+    EXTENDED_SYSTEM,
+    ExtendedPlan,
+    PhraseFeatures,
+)
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.tuning.registry import TuneConfig
 
@@ -45,8 +52,10 @@ class Rates:
     aligning: float = 25_000  # target words, both directions
     extracting: float = 20_000  # target words, both tables
     counting: float = 60_000  # words of the text that the count model learns
+    extending: float = 24_000  # target words: operations and their model, word classes and theirs
     filtering: float = 100_000  # target words of the training text whose table is filtered
     searching: float = 0.002  # seconds per source word: no networks, lists of 100, 39 sentences a second
+    extended: float = 0.004  # seconds that the extended features add to the search for each source word
     translating_back: float = 0.0007  # seconds per word: no networks, no lists, stack 30
     translating: float = 0.005  # seconds per source word by the attention model alone, beam 5
     tuning: float = 0.010  # seconds of MERT per sentence and iteration
@@ -162,7 +171,9 @@ class Plan:
     # lines of the development set for comparing the systems; 0: EVALUATED times those of tuning
     compared: int = 0
     back_translated: int = 0  # monolingual lines that are translated back for the attention model
-    significance: float = 0.05  # the largest p-value at which networks are kept; 1 keeps them in any case
+    significance: float = 0.05  # the largest p-value at which a larger system is kept; 1 keeps it in any case
+    phrase_features: PhraseFeatures = "none"  # whether there is an extended phrase-based system
+    extended: ExtendedPlan | None = None  # None with `auto`: the budget is too small
     # step -> what was shortened before it began, in words; empty where the build was on time
     decisions: dict[str, str] = field(default_factory=dict)
 
@@ -188,25 +199,49 @@ class PlanCandidate:
     share: float  # of the updates of each network's recipe
     iterations: tuple[int, int]  # of tuning, as in ITERATIONS
     lines: int  # of the development set, for tuning
+    extended: ExtendedPlan | None = None
 
 
 # ---- deciding ----------------------------------------------------------------------------------------------
 
 
-def decide(sizes: CorpusSizes, budget: float, speed: float, matmul: str) -> Plan:
+def decide(
+    sizes: CorpusSizes, budget: float, speed: float, matmul: str, features: PhraseFeatures = "none"
+) -> Plan:
     """Choose the first candidate that fits into the budget (in seconds), else the last, which is the
-    smallest. `speed`, `matmul`: see Plan."""
+    smallest. `speed`, `matmul`: see Plan; `features`: its phrase_features."""
     plan = None
-    for trial in plan_candidates(sizes):
-        plan = make_plan(sizes, trial, speed, matmul)
-        if plan and plan.total() <= budget:
-            return plan
+    for trial in plan_candidates(sizes, features):
+        trial_plan = make_plan(sizes, trial, speed, matmul)
+        plan = trial_plan or plan
+        if trial_plan and trial_plan.total() <= budget:
+            break
     assert plan  # the last trial has no networks
-    return plan
+    return replace(plan, phrase_features=features)
 
 
-def plan_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
-    """Yield all candidates in the order in which they are tried.
+def plan_candidates(sizes: CorpusSizes, features: PhraseFeatures = "none") -> Iterator[PlanCandidate]:
+    """Yield all candidates in the order in which they are tried. `features`: phrase_features of Plan; with
+    `all` each candidate has the extended phrase-based system, with `auto` only those whose networks get all
+    updates and whose tunings are long."""
+    without = list(network_candidates(sizes))
+    if features != "none":
+        extended = without if features == "all" else [*takewhile(is_full, without)]
+        for trial, iterations in product(extended, EXTENDED_ITERATIONS):
+            yield replace(trial, extended=ExtendedPlan(iterations=iterations))
+    if features != "all":
+        yield from without
+
+
+def is_full(trial: PlanCandidate) -> bool:
+    """Whether the networks of a candidate get all updates of their recipes, and its tunings are long. The
+    first candidate is full."""
+    iterations, lines = LONGER
+    return trial.share in (0, SHARES[0]) and trial.iterations in iterations and trial.lines in lines
+
+
+def network_candidates(sizes: CorpusSizes) -> Iterator[PlanCandidate]:
+    """Yield the candidates without the extended phrase-based system.
 
     Slightly shorter tunings come first, then fewer updates, then the shortest tunings; last, networks are
     left out, the most expensive one first.
@@ -233,8 +268,8 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
     evaluated = min(sizes.dev_pairs, EVALUATED * lines)
     return Plan(
         sizes, speed, matmul, complete, tuning, monolingual and bool(complete),
-        seconds=estimate_seconds(sizes, complete, tuning, speed, evaluated, back),
-        back_translated=back,
+        seconds=estimate_seconds(sizes, complete, tuning, speed, evaluated, back, trial.extended),
+        back_translated=back, extended=trial.extended,
     )  # fmt: skip
 
 
@@ -285,9 +320,10 @@ def estimate_seconds(
     speed: float,
     evaluated: int,
     back_translated: int = 0,
+    extended: ExtendedPlan | None = None,
 ) -> dict[str, float]:
     """Estimate the seconds of each step on this machine: step -> seconds, in order. `speed`,
-    `back_translated`: see Plan; `evaluated`: lines on which the systems are compared."""
+    `back_translated`, `extended`: see Plan; `evaluated`: lines on which the systems are compared."""
     rates = Rates()
     words = sizes.target_words
     length = sizes.dev_words / max(1, sizes.dev_pairs)  # words of a line
@@ -295,7 +331,9 @@ def estimate_seconds(
         length * lines for lines in (tuning.lines, tuning.lines_of_hybrid, evaluated)
     )
     plain, start = rates.searching, rates.starting
-    neural = plain + sum(network.search for network in networks)
+    tuned = extended is not None and extended.iterations > 0
+    phrase_based = plain + (rates.extended if tuned else 0)  # of the system that is extended by networks
+    neural = phrase_based + sum(network.search for network in networks)
     mert, hybrid_mert = rates.tuning * tuning.lines, rates.tuning * tuning.lines_of_hybrid
     estimates = {
         "corpus": sizes.pairs / rates.preparing + sizes.monolingual_lines / rates.preparing / 2,
@@ -304,6 +342,14 @@ def estimate_seconds(
         "filter": start + words / rates.filtering,
         "tune": 3 * start + tuning.iterations * (dev * plain / rates.two_threads + mert),
     }
+    if extended:
+        estimates["model"] += words / rates.extending
+    if extended and tuned:
+        estimates["tune-extended"] = (
+            5 * start
+            + extended.iterations * (dev * phrase_based / rates.two_threads + mert)
+            + compared * (plain + phrase_based) / rates.two_threads
+        )
     if back_translated:
         line = sizes.monolingual_words / max(1, sizes.monolingual_lines)  # words of a line
         estimates["back-translate"] = (
@@ -318,7 +364,9 @@ def estimate_seconds(
             hybrid_dev * neural / rates.two_threads + hybrid_mert
         )
     estimates["evaluate"] = (
-        2 * start + compared * (plain + neural) / rates.two_threads + (len(networks) + 2) * hybrid_mert
+        2 * start
+        + compared * (phrase_based + neural) / rates.two_threads
+        + (len(networks) + (4 if tuned else 2)) * hybrid_mert
     )
     estimates["package"] = start + words / rates.packing
     return {name: round(value / speed) for name, value in estimates.items()}
@@ -327,8 +375,9 @@ def estimate_seconds(
 def planned_seconds(plan: Plan) -> dict[str, float]:
     """Estimate the seconds of each step of a plan anew: step -> seconds, in order."""
     return estimate_seconds(
-        plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated, plan.back_translated
-    )
+        plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated, plan.back_translated,
+        plan.extended,
+    )  # fmt: skip
 
 
 def side_by_side(times: list[float], workers: int = PARALLEL_TRAININGS) -> float:
@@ -364,6 +413,7 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
     if plan.back_translated:
         yield f"{plan.back_translated:,} of these lines are translated back, for the attention model"
     yield f"this machine: {plan.speed:g} times the speed of the reference machine"
+    yield from extended_lines(plan)
     for network in plan.networks:
         trained = f"{network.updates:,} updates, {network.epochs:g} epochs, {duration(network.seconds)}"
         yield f"{network.name}: {network.what}; {trained}"
@@ -373,7 +423,7 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
     yield from (decision for decision in plan.decisions.values() if decision)
     yield ""
     for step, value in seconds.items():
-        yield f"{step:12} {duration(value)}"
+        yield f"{step:13} {duration(value)}"
     total = sum(seconds.values())
     over = ""
     if total > budget:
@@ -383,7 +433,24 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
                 f"; over the budget, because plans assume {PARALLEL_TRAININGS} workers, so that --workers "
                 "does not change the result; for less work give a smaller --budget"
             )
-    yield f"{'all steps':12} {duration(total)} of {duration(budget)}{over}"
+    yield f"{'all steps':13} {duration(total)} of {duration(budget)}{over}"
+
+
+def extended_lines(plan: Plan) -> Iterator[str]:
+    """Yield a line on the extended phrase-based system; none if it is not wanted."""
+    if plan.extended:
+        yield phrase_features.describe(plan.extended, plan.phrase_features)
+    elif plan.phrase_features != "none":
+        yield f"{EXTENDED_SYSTEM}: left out, {reason_not_extended(plan)}"
+
+
+def reason_not_extended(plan: Plan) -> str:
+    """Explain which budget would bring the extended phrase-based system: the end of a sentence. `plan`: one
+    that was decided without it."""
+    trials = plan_candidates(plan.sizes, plan.phrase_features)
+    plans = (make_plan(plan.sizes, trial, plan.speed, plan.matmul) for trial in trials if trial.extended)
+    minutes = math.ceil(min(trial_plan.total() for trial_plan in plans if trial_plan) / 60)
+    return f"the budget is too small; --budget {minutes}m or more brings it"
 
 
 def reason_left_out(name: Name, plan: Plan) -> str:
@@ -402,7 +469,7 @@ def least_budget(name: Name, plan: Plan) -> float:
     the network."""
     tries = (
         make_plan(plan.sizes, trial, plan.speed, plan.matmul)
-        for trial in plan_candidates(plan.sizes)
+        for trial in plan_candidates(plan.sizes, plan.phrase_features)
         if name in trial.names
     )
     return min(plan.total() for plan in tries if plan)
@@ -460,6 +527,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
     yield from problems(TuneConfig(method=tuning.method), "tuning.")
     yield from problems(TuneConfig(method=tuning.hybrid_method), "tuning.hybrid_")
     yield from problems(DecoderConfig(neural_beam=tuning.neural_beam, nbest=tuning.n_best), "tuning.")
+    yield from phrase_features.mistakes(plan.extended, plan.phrase_features, LONGEST_TUNING)
     names = [network.name for network in plan.networks]
     if len({*names}) < len(names):
         yield "networks: a network is listed twice"

@@ -26,8 +26,9 @@ from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS, Evaluation
 from smt_bridge.build.networks import FEATURES, ORDER, WORDS, feature_name
-from smt_bridge.build.plan import NetworkPlan, reason_left_out
-from smt_bridge.build.training import DEV, NETWORKS, RUNS
+from smt_bridge.build.plan import NetworkPlan, extended_lines, reason_left_out
+from smt_bridge.build.training import DEV, EXTENDED_FEATURES, NETWORKS, RUNS
+from smt_bridge.build.tuning import PhraseBasedChoice
 from smt_bridge.moses import ini as moses_ini
 
 # ---- content -----------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def weights_section(features: Sequence[FeatureFacts]) -> str:
 FEATURE_KINDS = {
     "PhraseDictionaryMemory": "phrase table", "LexicalReordering": "lexical reordering",
     "KENLM": "count language model", "NeuralTranslation": WORDS["attention"], "NNJM": WORDS["joint"],
-    "CSLM": WORDS["cslm"], "ClassLM": "language model of word classes",
+    "CSLM": WORDS["cslm"], **EXTENDED_FEATURES,
 }  # fmt: skip
 
 
@@ -313,12 +314,31 @@ def gather_facts(build: Build) -> Facts:
 
 
 def plan_notes(build: Build) -> Iterator[str]:
-    """Explain which networks are left out, and what was shortened."""
+    """Explain which networks are left out, which phrase-based system was chosen, and what was shortened."""
     plan = build.plan
+    choice = tuning.read_choice(build)
+    if choice:
+        yield extended_reason(choice, plan.phrase_features == "all" or plan.significance == 1)
+    else:
+        yield from extended_lines(plan)
     for name in ORDER:
         if not plan.has(name):
             yield f"{WORDS[name]}: left out, {reason_left_out(name, plan)}"
     yield from (decision for decision in plan.decisions.values() if decision)
+
+
+def extended_reason(choice: PhraseBasedChoice, always: bool) -> str:
+    """Explain which phrase-based system was chosen. `always`: the plan wants the extended one in any
+    case."""
+    gain = 100 * (choice.whole[tuning.EXTENDED] - choice.whole[tuning.PHRASE_BASED])
+    test = f"{gain:+.2f} BLEU on the development set, p = {choice.p:.3f}"
+    if always:
+        kept = "has operation sequences and word classes, as the plan says whatever they gain"
+    elif choice.chosen == tuning.EXTENDED:
+        kept = "has operation sequences and word classes: they are better beyond chance"
+    else:
+        kept = "has neither operation sequences nor word classes: they are not better beyond chance"
+    return f"The phrase-based system {kept} ({test})."
 
 
 def about_build(build: Build) -> dict[str, str]:
@@ -339,7 +359,7 @@ def about_build(build: Build) -> dict[str, str]:
 
 def tuning_warnings(build: Build) -> list[str]:
     """Warnings of the tunings, one sentence each."""
-    systems = evaluation.tuned_systems(build)
+    systems = dict.fromkeys([tuning.PHRASE_BASED, *evaluation.tuned_systems(build)])
     warnings = [(name, tuning.read_result(build, name).warning) for name in systems]
     return [f"The {name} system: {warning}." for name, warning in warnings if warning]
 
@@ -357,27 +377,36 @@ def useless_networks(build: Build, result: Evaluation) -> Iterator[str]:
 
 def chosen_reason(build: Build, result: Evaluation) -> str:
     """Explain why this system was chosen."""
+    name = tuning.phrase_based(build)
     if not build.plan.networks:
-        return "The phrase-based system alone: the corpus or the budget is too small for networks."
-    if tuning.PHRASE_BASED not in result.doubts:  # of an older build
+        return f"The {name} system alone: the corpus or the budget is too small for networks."
+    if name not in result.doubts:  # of an older build
         return f"The {result.chosen} system: of those that were tuned, it decodes the development set best."
-    gain = 100 * (result.whole[tuning.HYBRID] - result.whole[tuning.PHRASE_BASED])
-    p = result.doubts[tuning.PHRASE_BASED]
+    gain = 100 * (result.whole[tuning.HYBRID] - result.whole[name])
+    p = result.doubts[name]
     test = (
         f"{gain:+.2f} BLEU on the development set, p = {p:.3f} by a paired bootstrap of {SAMPLES:,} samples"
     )
     if result.chosen == tuning.HYBRID:
         if build.plan.significance == 1:
             return f"The hybrid system, as the plan says whatever it gains ({test})."
-        return f"The hybrid system: it is better than the phrase-based system beyond chance ({test})."
-    return f"The phrase-based system: with networks it is not better beyond chance ({test})."
+        return f"The hybrid system: it is better than the {name} system beyond chance ({test})."
+    return f"The {name} system: with networks it is not better beyond chance ({test})."
 
 
 def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
     """The systems with their BLEU on the development set, and the attention model alone, which could not be
     chosen."""
     notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
-    return [
+    earlier, choice = list[SystemFacts](), tuning.read_choice(build)
+    if choice:
+        note = "networks were added to the other phrase-based system" if build.plan.networks else ""
+        earlier = [
+            SystemFacts(name, 100 * score, False, note)
+            for name, score in choice.whole.items()
+            if name != choice.chosen
+        ]
+    return earlier + [
         SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""), result.doubts.get(name))
         for name, score in result.whole.items()
     ]

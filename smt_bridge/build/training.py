@@ -26,9 +26,11 @@ from smt_bridge.build.networks import AVERAGED, Name
 from smt_bridge.build.plan import NetworkPlan
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
+from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.packed import pack_text
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.ini import FeatureLine, Ini
 from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
 
 # ---- tables ------------------------------------------------------------------------------------------------
@@ -53,14 +55,25 @@ def align(build: Build) -> None:
 
 
 def train_config(build: Build) -> TrainConfig:
-    """Settings of smt-train for the texts of the build."""
-    texts = BuildTexts(build.work)
-    return TrainConfig(
+    """Settings of smt-train for the texts of the build, with the features of the extended phrase-based
+    system."""
+    texts, extended = BuildTexts(build.work), build.plan.extended
+    config = TrainConfig(
         source=str(texts.path("train.source")),
         target=str(texts.path("train.target")),
         alignment=str(build.work / ALIGNMENT),
         lm_text=str(build.work / texts.lm()),
+        extract=extract_config(build),
     )
+    if extended:
+        config.osm, config.class_lm = extended.osm, extended.class_lm
+    return config
+
+
+def extract_config(build: Build) -> ExtractConfig:
+    """Settings of the extraction of tables."""
+    extended = build.plan.extended
+    return ExtractConfig(reordering_type=extended.reordering_type) if extended else ExtractConfig()
 
 
 def train(build: Build) -> None:
@@ -75,11 +88,11 @@ def train(build: Build) -> None:
 
 
 def filter_to_dev(build: Build) -> None:
-    """Write the rows of the tables that the development set can use to the folder DEV, and an ini for them.
-    DataError if there are none."""
+    """Write the rows of the tables that the development set can use to the folder DEV, and an ini for them,
+    without the extended features. DataError if there are none."""
     model, dev = build.work / MODEL, build.work / DEV
     wanted = Occurring(read_texts([str(build.work / FOLDER / "dev.source")]))
-    names = train_system.TABLE, train_system.REORDERING
+    names = train_system.TABLE, train_system.reordering_name(train_config(build))
     table, filtered, reordering, reordering_filtered = (
         folder / name for name in names for folder in (model, dev)
     )
@@ -89,8 +102,21 @@ def filter_to_dev(build: Build) -> None:
             "tuned; give a development set of the same language and kind"
         )
     ini = moses_ini.read(str(model / train_system.INI))
+    for feature in extended_features(ini):
+        ini = moses_ini.remove_feature(ini, feature.name)
     ini = moses_ini.set_path(ini, "LM0", f"../{MODEL}/{train_system.LM}")
     moses_ini.write(dev / BASE, ini)
+
+
+EXTENDED_FEATURES = {
+    "ClassLM": "language model of word classes",
+    "OpSequenceModel": "operation sequence model",
+}  # by their kinds in the ini
+
+
+def extended_features(ini: Ini) -> list[FeatureLine]:
+    """The features of an ini that only the extended phrase-based system has."""
+    return [feature for feature in ini.features if feature.kind in EXTENDED_FEATURES]
 
 
 # ---- networks ----------------------------------------------------------------------------------------------

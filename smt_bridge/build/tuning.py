@@ -1,10 +1,10 @@
-"""Tune the weights of the systems of a build, as smt-tune does: of the phrase-based system, and of the system
-with networks."""
+"""Tune the weights of the systems of a build, as smt-tune does: of the phrase-based system, of the extended
+one (extended.py), and of the system with networks."""
 
 import hashlib
 import json
 import logging
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, START, feature_name
 from smt_bridge.build.plan import TuningPlan
 from smt_bridge.build.training import BASE, DEV, NETWORKS
+from smt_bridge.decoder import feature_lines
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
@@ -32,8 +33,18 @@ from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
 log = logging.getLogger(__name__)
 
-PHRASE_BASED, HYBRID = "phrase-based", "hybrid"
+PHRASE_BASED, EXTENDED, HYBRID = "phrase-based", "extended", "hybrid"
+CHOICE = f"{EXTENDED}.choice.json"  # in the folder of the development set
 STACK = 100
+
+
+@dataclass
+class PhraseBasedChoice:
+    """Which phrase-based system a build goes on with, as it is stored in CHOICE."""
+
+    chosen: str  # PHRASE_BASED or EXTENDED
+    whole: dict[str, float]  # BLEU of each on the lines of the comparison, 0 to 1
+    p: float  # p-value of what the extended one gains
 
 
 @dataclass
@@ -53,29 +64,46 @@ def search_settings(plan: TuningPlan) -> dict[str, Value]:
 
 
 def tune_phrase_based(build: Build) -> None:
-    """Tune the system without networks."""
+    """Tune the system with neither networks nor extended features."""
     start = moses_ini.read(str(build.work / DEV / BASE))
     tune(build, PHRASE_BASED, start, build.plan.tuning.lines)
 
 
 def tune_hybrid(build: Build) -> None:
-    """Tune the system with all networks. It starts from the weights of the phrase-based system; START of each
-    network only says that it counts: `fit_alone` replaces it after the first lists."""
-    ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
+    """Tune the system with all networks. It starts from the weights of the chosen phrase-based system; START
+    of each network only says that it counts: `fit_alone` replaces it after the first lists."""
+    ini = moses_ini.read(str(ini_path(build, phrase_based(build))))
     for network in build.plan.networks:
         line = FEATURES[network.name].format(path=f"../{NETWORKS}/{network.name}")
         ini = moses_ini.add_feature(ini, line, [START])
-    tune(build, HYBRID, ini, build.plan.tuning.lines_of_hybrid)
-
-
-def network_columns(names: Sequence[str]) -> list[int]:
-    """Indices of the weights of networks among all weights. `names`: such as LM0_0."""
     networks = {feature_name(line) for line in FEATURES.values()}
-    return [at for at, feature in enumerate(pools.feature_names(names)) if feature in networks]
+    tune(build, HYBRID, ini, build.plan.tuning.lines_of_hybrid, networks)
+
+
+def new_columns(names: Sequence[str], features: Container[str]) -> list[int]:
+    """Indices of the first weight of each of these features among all weights. `names`: such as LM0_0."""
+    owners = pools.feature_names(names)
+    return [at for at, owner in enumerate(owners) if owner in features and owners.index(owner) == at]
+
+
+def phrase_based(build: Build) -> str:
+    """Name of the phrase-based system that the build goes on with: PHRASE_BASED, or EXTENDED if that was
+    chosen."""
+    choice = read_choice(build)
+    return choice.chosen if choice else PHRASE_BASED
+
+
+def read_choice(build: Build) -> PhraseBasedChoice | None:
+    """Read the comparison of the two phrase-based systems; None if there is only one."""
+    path = build.work / DEV / CHOICE
+    extended = build.plan.extended
+    if not extended or not extended.iterations:
+        return None
+    return PhraseBasedChoice(**json.loads(path.read_text(encoding="utf-8")))
 
 
 def ini_path(build: Build, name: str) -> Path:
-    """Path of the tuned ini of a system, PHRASE_BASED or HYBRID."""
+    """Path of the tuned ini of a system: PHRASE_BASED, EXTENDED or HYBRID."""
     return build.work / DEV / f"{name}.ini"
 
 
@@ -84,10 +112,11 @@ def read_result(build: Build, name: str) -> TuningResult:
     return TuningResult(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
 
 
-def tune(build: Build, name: str, start: Ini, lines: int) -> None:
+def tune(build: Build, name: str, start: Ini, lines: int, new: Container[str] = ()) -> None:
     """Tune system `name` on `lines` lines of the development set, and write its ini with the tuned weights
     and its result to the folder DEV; resumes an unfinished tuning. `start`: the ini to tune, with paths
-    relative to DEV. Logs a warning if nothing is gained. Errors as from `open_tuning` and `loop.run`."""
+    relative to DEV; `new`: features that it has beside those of a tuned system. Logs a warning if nothing is
+    gained. Errors as from `open_tuning` and `loop.run`."""
     plan = build.plan.tuning
     moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
     with locks.locked(tuning_folder(build, name), "smt-build"):
@@ -103,7 +132,7 @@ def tune(build: Build, name: str, start: Ini, lines: int) -> None:
                 build, tuning, decode(decoder, weights, source, build.config.workers, "dev.source")
             ),
             loop.make_references([target]),
-            partial(fit_alone, columns=network_columns(tuning.names)),
+            partial(fit_alone, columns=new_columns(tuning.names, new)),
         )
     best = tuning.iterations[tuning.best()]
     log.info("%s: %s; BLEU %.2f on the development set", name, reason, 100 * best.bleu)
@@ -138,8 +167,9 @@ def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
     """Load the decoder of an ini of the build. `n_best`: length of its lists of distinct texts; 0 for the
     best translation only. If the ini has networks, torch is set up for this process: the CPU, with one
     thread."""
-    system = systems.load_ini(moses_ini.read(str(path)), False, beside=True)
-    if system.feature_lines:
+    ini = moses_ini.read(str(path))
+    system = systems.load_ini(ini, False, beside=True)
+    if feature_lines.needs_torch(ini):
         device.set_up_device("cpu", 1, "mkl")
     config = DecoderConfig(
         stack=STACK, neural_beam=build.plan.tuning.neural_beam, nbest=n_best, distinct=n_best > 0
@@ -166,8 +196,10 @@ def make_tuning(build: Build, name: str, names: list[str], sentences: int) -> Tu
     """Create the tuning of system `name`, without its finished iterations. `names`: of the D weights."""
     plan, seed = build.plan.tuning, build.config.seed
     config = TuneConfig(method=plan.method, iterations=plan.iterations, seed=seed)
-    if name == HYBRID:
-        config = TuneConfig(method=plan.hybrid_method, iterations=plan.hybrid_iterations, seed=seed)
+    if name != PHRASE_BASED:
+        extended = build.plan.extended
+        iterations = extended.iterations if extended and name == EXTENDED else plan.hybrid_iterations
+        config = TuneConfig(method=plan.hybrid_method, iterations=iterations, seed=seed)
     folder, method = tuning_folder(build, name), TUNERS[config.method]()
     return Tuning(folder, names, sentences, config, method, build.config.workers)
 

@@ -48,6 +48,7 @@ def parser() -> options.Parser:
         help="approximate time for the build, such as 90m or 1h30m, by which the networks and their training "
         "are chosen",
     )
+    add_setting(parser, BuildConfig, "phrase_features")
     add_setting(parser, BuildConfig, "workers")
     add_setting(parser, BuildConfig, "seed")
     add_setting(parser, BuildConfig, "keep_plan", action="store_true")

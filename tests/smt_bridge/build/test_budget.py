@@ -130,6 +130,7 @@ def test_a_damaged_file_says_what_to_do(text: str, tmp_path: Path) -> None:
 
 
 PLAN = decide(MULTI30K, 5400, 1.0, "mkl")
+EXTENDED = decide(MULTI30K, 5400, 1.0, "mkl", "auto")
 SPENT = PLAN.total() - remaining_seconds(PLAN, "networks", 2)
 
 
@@ -201,9 +202,29 @@ def test_the_last_comparison_is_shortened_too() -> None:
 
 @pytest.mark.parametrize("step", SHORTENED_STEPS)
 def test_no_way_to_shorten_takes_longer(step: str) -> None:
-    times = [remaining_seconds(plan, step, 2) for plan in shorter_plans(PLAN, step) if step in plan.seconds]
-    assert times and max(times) <= remaining_seconds(PLAN, step, 2)
-    assert all(plan.tuning.lines == PLAN.tuning.lines for plan in shorter_plans(PLAN, step))
+    longer = EXTENDED if step == "tune-extended" else PLAN
+    times = [remaining_seconds(plan, step, 2) for plan in shorter_plans(longer, step) if step in plan.seconds]
+    assert times and max(times) <= remaining_seconds(longer, step, 2)
+    assert all(plan.tuning.lines == longer.tuning.lines for plan in shorter_plans(longer, step))
+
+
+def test_the_extended_system_goes_before_any_network_is_shortened() -> None:
+    """Its features stay in the model, so that another build by the plan trains the same one."""
+    done = EXTENDED.total() - remaining_seconds(EXTENDED, "tune-extended", 2)
+    late, why = decided(EXTENDED, "tune-extended", 1.5, spent=done)
+    assert late.extended and late.extended.iterations == 0 and "no extended phrase-based system" in why
+    assert late.extended.osm == 5 and late.networks == EXTENDED.networks and late.phrase_features == "auto"
+    assert "tune-extended" not in late.seconds and late.seconds["model"] == EXTENDED.seconds["model"]
+    assert late.seconds["tune-hybrid"] < EXTENDED.seconds["tune-hybrid"]
+    shown = list(plans.plan_lines(late, 2, 5400))
+    assert "extended phrase-based system: left out, the build was behind its plan" in shown
+
+
+def test_an_extended_system_that_is_wanted_in_any_case_is_only_tuned_less() -> None:
+    wanted = decide(MULTI30K, 5400, 1.0, "mkl", "all")
+    plan, why = decided(wanted, "tune-extended", 50)
+    assert plan.extended and plan.extended.iterations == 4
+    assert "extended phrase-based system: 4 iterations instead of 6" in why
 
 
 def test_what_cannot_be_shortened_is_not_reported() -> None:

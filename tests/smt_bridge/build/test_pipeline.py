@@ -68,6 +68,9 @@ def test_all_that_decoding_does_not_need_is_in_one_folder() -> None:
     assert made.work.parent == made.folder == Path("system")
 
 
+TABLES = (train_system.TABLE, train_system.REORDERING, train_system.LM)
+
+
 # ---- test package ------------------------------------------------------------------------------------------
 # The folder that a build ends with.
 
@@ -80,7 +83,7 @@ def tuned_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
         "a.en", "a.fr", "b.en", "b.fr", str(tmp_path / "system"), glossary=str(tmp_path / "terms")
     )
     made = Build(config, small_plan("joint"))
-    for name in pipeline.TABLES:
+    for name in TABLES:
         files.write_text(made.work / "model" / name, [f"all of {name}"])
     for name in ("source", "target"):
         files.write_text(made.work / "corpus" / f"truecase.{name}", ["the (1/1)"])
@@ -116,7 +119,7 @@ def test_the_folder_works_wherever_it_is_moved(tuned_build: Build, tmp_path: Pat
     found = hybrid.read(moved)
     ini = moses_ini.read(found.ini)
     paths = [feature.options["path"] for feature in ini.features if "path" in feature.options]
-    assert paths == [*pipeline.TABLES, "networks/joint"] and all((moved / path).exists() for path in paths)
+    assert paths == [*TABLES, "networks/joint"] and all((moved / path).exists() for path in paths)
     assert found.decoder_config().stack == 100 and found.decoder_config().neural_beam == 200
     assert (moved / "glossary.tsv").read_text() == "a\tb\n"
     assert found.glossary == str(moved / "glossary.tsv")
@@ -125,7 +128,7 @@ def test_the_folder_works_wherever_it_is_moved(tuned_build: Build, tmp_path: Pat
 
 def test_the_tables_are_the_full_ones_byte_for_byte(tuned_build: Build) -> None:
     pipeline.package(tuned_build)
-    for name in pipeline.TABLES:
+    for name in TABLES:
         assert (tuned_build.folder / name).read_bytes() == (tuned_build.work / "model" / name).read_bytes()
 
 
@@ -169,6 +172,28 @@ def test_a_phrase_based_system_has_no_networks(tuned_build: Build) -> None:
     pipeline.package(tuned_build)
     assert not (tuned_build.folder / "networks").exists()
     assert "NNJM" not in (tuned_build.folder / "moses.ini").read_text()
+
+
+def test_the_folder_has_what_the_extended_features_read(tuned_build: Build) -> None:
+    config, dev = TrainConfig("a", "b", class_lm=8, osm=3), tuned_build.work / "dev"
+    config.extract.reordering_type = "hier-mslr-bidirectional-fe"
+    table, names = train_system.reordering_name(config), ("class-lm.arpa.gz", "classes.tsv", "osm.arpa.gz")
+    for name in (table, *names):
+        files.write_text(tuned_build.work / "model" / name, [name])
+    train_system.write_ini(dev / "extended.ini", config)
+    ini = moses_ini.read(str(dev / "extended.ini"))
+    for feature, key in (("ClassLM0", "path"), ("ClassLM0", "classes"), ("OpSequenceModel0", "path")):
+        old = ini.feature(feature).options[key]
+        ini = moses_ini.set_path(ini, feature, f"../model/{old}", key)
+    files.write_text(dev / "extended.ini", ini.lines)
+    found = {"chosen": "extended", "whole": {}, "lists": 0.5, "without": {}}
+    (tuned_build.work / "evaluation.json").write_text(json.dumps(found))
+    pipeline.package(tuned_build)
+    parts = hybrid.read(tuned_build.folder).parts
+    assert {"phrase-table.gz", "lm.arpa.gz", table, *names} <= set(parts)
+    assert (
+        train_system.REORDERING not in parts and not (tuned_build.folder / train_system.REORDERING).exists()
+    )
 
 
 # ---- test pipeline -----------------------------------------------------------------------------------------
@@ -230,7 +255,7 @@ def test_a_resumed_build_keeps_its_plan(
     assert build(given) == before
 
 
-@pytest.mark.parametrize("name", ["seed", "budget", "source", "languages", "monolingual"])
+@pytest.mark.parametrize("name", ["seed", "budget", "source", "languages", "monolingual", "phrase_features"])
 def test_other_settings_are_refused(given: BuildConfig, name: str, taken: list[str]) -> None:
     build(given)
     other = replace(given, seed=5) if name == "seed" else replace(given, budget=600)
@@ -240,8 +265,16 @@ def test_other_settings_are_refused(given: BuildConfig, name: str, taken: list[s
         other = given
     other = replace(given, target_language="de") if name == "languages" else other
     other = replace(given, monolingual=given.target) if name == "monolingual" else other
+    other = replace(given, phrase_features="none") if name == "phrase_features" else other
     with pytest.raises(ConfigError, match=f"system: was started with another {name}; name another folder"):
         build(other)
+    assert taken == list(NAMES)
+
+
+def test_phrase_features_beside_a_plan_are_those_of_the_plan(given: BuildConfig, taken: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"--phrase-features all: .*plan\.json has phrase_features none"):
+        build(replace(given, phrase_features="all"))
+    build(replace(given, phrase_features="none"))
     assert taken == list(NAMES)
 
 

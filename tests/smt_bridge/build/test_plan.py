@@ -175,6 +175,45 @@ def test_more_than_the_budget_with_one_worker() -> None:
     assert "nothing more can be left out" in last
 
 
+@pytest.mark.parametrize("sizes", [MULTI30K, GRAMMAR])
+def test_extended_features_never_cost_a_network_or_its_updates(sizes: CorpusSizes) -> None:
+    """Only tunings become a little shorter for them."""
+    seen = set()
+    for minutes in (2, 5, 10, 20, 30, 45, 50, 55, 60, 70, 90, 180):
+        without = decide(sizes, 60 * minutes, 1.0, "mkl", "none")
+        found = decide(sizes, 60 * minutes, 1.0, "mkl", "auto")
+        assert found.networks == without.networks
+        assert found.total() <= 60 * minutes or not found.extended
+        assert found.tuning == without.tuning or found.tuning.lines >= 500
+        assert ("tune-extended" in found.seconds) == bool(found.extended)
+        seen.add(bool(found.extended))
+    assert seen == {False, True}
+    assert decide(sizes, 60 * 90, 1.0, "mkl", "auto").tuning == decide(sizes, 60 * 90, 1.0, "mkl").tuning
+
+
+@pytest.mark.parametrize(("sizes", "minutes"), [(MULTI30K, 10), (GRAMMAR, 3)])
+def test_the_budget_that_brings_the_extended_features_is_named(sizes: CorpusSizes, minutes: int) -> None:
+    plan_now = decide(sizes, 60 * minutes, 1.0, "mkl", "auto")
+    assert not plan_now.extended
+    (line,) = plan.extended_lines(plan_now)
+    needed = int(line.partition("--budget ")[2].partition("m")[0])
+    assert "left out, the budget is too small" in line and line in list(plan.plan_lines(plan_now, 2, 60))
+    assert decide(sizes, 60 * needed, 1.0, "mkl", "auto").extended
+    assert not decide(sizes, 60 * (needed - 1), 1.0, "mkl", "auto").extended
+    assert not list(plan.extended_lines(decide(sizes, 60 * minutes, 1.0, "mkl", "none")))
+
+
+def test_extended_features_that_are_wanted_shorten_the_networks() -> None:
+    found = decide(MULTI30K, 60 * 20, 1.0, "mkl", "all")
+    assert found.extended and found.networks and found.total() <= 60 * 20
+    smallest = decide(MULTI30K, 60, 1.0, "mkl", "all")
+    assert smallest.extended and not smallest.networks and smallest.total() > 60
+    (line,) = plan.extended_lines(found)
+    assert "operation sequences of order 5, 200 word classes" in line and "kept if" not in line
+    needed = int(plan.reason_left_out("attention", smallest).partition("--budget ")[2].partition("m")[0])
+    assert decide(MULTI30K, 60 * needed, 1.0, "mkl", "all").has("attention")
+
+
 def test_monolingual_text_goes_to_the_cslm_unless_there_is_too_much() -> None:
     some = dataclasses.replace(MULTI30K, monolingual_lines=50_000, monolingual_words=700_000)
     much = dataclasses.replace(MULTI30K, monolingual_lines=500_000, monolingual_words=7_000_000)
@@ -295,6 +334,10 @@ def without(content: Content, *keys: str | int) -> None:
     del part[last]
 
 
+def extend(content: Content, **values: object) -> None:
+    content.update(phrase_features="auto", extended=values)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -320,6 +363,13 @@ def without(content: Content, *keys: str | int) -> None:
         (lambda plan: plan["tuning"].update(neural_beam=-1), "tuning.neural_beam: -1 is out of range"),
         (lambda plan: plan.update(matmul="cublas"), "matmul: expected one of mkl, onednn"),
         (lambda plan: plan.update(speed=0), "speed: 0 is out of range"),
+        (lambda plan: plan.update(phrase_features="some"), "phrase_features: expected one of"),
+        (lambda plan: plan.update(extended={}), "extended: expected null, as phrase_features is none"),
+        (lambda plan: extend(plan, osm=11), "extended.osm: 11 is out of range"),
+        (lambda plan: extend(plan, osm=0, class_lm=0), "extended: expected osm or class_lm above 0"),
+        (lambda plan: extend(plan, iterations=101), "extended.iterations: expected 0 to 100"),
+        (lambda plan: extend(plan, reordering_type="wbe"), "wbe"),
+        (lambda plan: extend(plan), "seconds: expected those of .*tune-extended"),
         (lambda plan: plan.update(significance=2), "significance: 2 is out of range, expected 0 to 1"),
         (lambda plan: plan["sizes"].update(dev_pairs=0), "sizes.dev_pairs: 0 is out of range"),
         (lambda plan: plan.update(format="smt-build plan 9"), "format: expected 'smt-build plan 1'"),

@@ -100,11 +100,10 @@ def test_networks_start_beside_the_tuned_weights(tmp_path: Path, monkeypatch: py
     hybrid = Build(build.config, replace(small_plan("joint", "cslm")))
     given: list[tuple[str, Ini]] = []
     monkeypatch.setattr(
-        "smt_bridge.build.tuning.tune", lambda build, name, ini, lines: given.append((name, ini))
+        "smt_bridge.build.tuning.tune", lambda build, name, ini, lines, new: given.append((name, ini))
     )
     tuning.tune_hybrid(hybrid)
     ((name, ini),) = given
-    assert tuning.network_columns(["LM0_0", "NNJM0_0", "TranslationModel0_0", "CSLM0_0"]) == [1, 3]
     before = moses_ini.read(str(tuning.ini_path(build, PHRASE_BASED))).weights
     assert name == "hybrid" and tuning.make_tuning(hybrid, name, [], 1).config.iterations == 2
     assert ini.weights == before | {"NNJM0": [START], "CSLM0": [START]}
@@ -123,11 +122,18 @@ def test_networks_start_where_the_first_lists_say(tmp_path: Path, monkeypatch: p
         return starting_weights(decoder, names)[:1] * 2
 
     for name, value in (
-        ("fit_alone", fit), ("network_columns", lambda names: [1]), ("starting_weights", twice)
+        ("fit_alone", fit), ("new_columns", lambda names, new: [1]), ("starting_weights", twice)
     ):  # fmt: skip
         monkeypatch.setattr(f"smt_bridge.build.tuning.{name}", value)
     tuning.tune_phrase_based(build)
     assert fitted == [(12, [1])]  # the second start, on the lists of the first
+
+
+def test_the_first_score_of_each_new_feature_is_fitted() -> None:
+    """Of an operation sequence model the log probability, without its counts."""
+    names = ["LM0_0", "NNJM0_0", "Osm0_0", "Osm0_1", "CSLM0_0"]
+    assert tuning.new_columns(names, {"NNJM0", "CSLM0"}) == [1, 4]
+    assert tuning.new_columns(names, {"Osm0"}) == [2] and tuning.new_columns(names, ()) == []
 
 
 # ---- test evaluation ---------------------------------------------------------------------------------------
@@ -208,10 +214,10 @@ def test_the_doubt_is_the_share_of_samples_without_a_gain() -> None:
 
 
 def test_networks_are_kept_only_where_they_are_better_beyond_chance() -> None:
-    assert choose({"phrase-based": 0.05, "neural": 0.9}, 0.05) == "hybrid"
-    assert choose({"phrase-based": 0.051, "neural": 0.0}, 0.05) == "phrase-based"
-    assert choose({}, 1.0) == "phrase-based"  # without networks
-    assert choose({"phrase-based": 1.0}, 1.0) == "hybrid"
+    assert choose("phrase-based", {"phrase-based": 0.05, "neural": 0.9}, 0.05) == "hybrid"
+    assert choose("phrase-based", {"phrase-based": 0.051, "neural": 0.0}, 0.05) == "phrase-based"
+    assert choose("extended", {}, 1.0) == "extended"  # without networks
+    assert choose("phrase-based", {"phrase-based": 1.0}, 1.0) == "hybrid"
 
 
 @pytest.mark.parametrize("better", [1, 0])
