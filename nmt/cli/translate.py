@@ -1,6 +1,7 @@
 """nmt-translate: raw text in, detokenized text out, line for line, as a filter."""
 
 import argparse
+import json
 import logging
 import sys
 from collections.abc import Iterator, Sequence
@@ -110,7 +111,8 @@ class InputConstraints:
             return
         from nmt.runs.constraints import Constraints
 
-        avoid = [unescape_line(line, args.escaped) for line in read_phrases(args.avoid)] if args.avoid else []
+        phrases = glossary.read_phrases(args.avoid) if args.avoid else []
+        avoid = [unescape_line(phrase, args.escaped) for phrase in phrases]
         rows = [
             (location, unescape_line(term, args.escaped), unescape_line(target, args.escaped))
             for location, term, target in (glossary.read_rows(args.terms) if args.terms else ())
@@ -124,7 +126,7 @@ class InputConstraints:
         if self.args.constraints and self.maker and self.maker.strict:
             for number, line in enumerate(files.preview(self.args.constraints)):
                 self.maker.required(
-                    split_phrases(unescape_line(line, self.args.escaped)),
+                    glossary.split_phrases(unescape_line(line, self.args.escaped)),
                     self.locate("constraints", number),
                 )
 
@@ -143,8 +145,8 @@ class InputConstraints:
             self.maker.for_line(
                 line,
                 self.locate("constraints", number),
-                split_phrases(required_line),
-                split_phrases(avoid_line),
+                glossary.split_phrases(required_line),
+                glossary.split_phrases(avoid_line),
             )
             for number, (line, required_line, avoid_line) in enumerate(
                 zip(block.lines, required, avoided, strict=True), block.first
@@ -152,19 +154,8 @@ class InputConstraints:
         ]
 
 
-def split_phrases(line: str) -> list[str]:
-    """The phrases between the tabs of a line."""
-    return [field for field in line.split("\t") if field.strip(" ")]
-
-
-def read_phrases(path: str) -> list[str]:
-    """Read phrases, one a line; empty lines and lines that begin with # are skipped."""
-    return [line for line in files.read_lines(path) if line.strip() and not line.startswith("#")]
-
-
 # ---- translator --------------------------------------------------------------------------------------------
 # The translator turns blocks of lines, with their prefixes and constraints, into lines of the outputs.
-
 
 log = logging.getLogger(__name__)
 
@@ -191,7 +182,7 @@ class LineTranslator:
     def __init__(self, args: argparse.Namespace, run: "Run") -> None:
         self.args, self.run = args, run
         self.constraints = InputConstraints(args, run)
-        whole_lines = args.n_best or args.mbr or args.sample or args.prefix or args.alignments
+        whole_lines = args.n_best or args.mbr or args.sample or args.prefix or args.alignments or args.json
         # whether lines that are too long may be translated in parts
         self.in_parts = not (whole_lines or self.constraints.by_line)
         if (args.replace_unknown or args.alignments) and not run.attends:
@@ -231,17 +222,35 @@ class LineTranslator:
 
     def output(self, number: int, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
         """Yield the lines of the output for line `number` of the input, counted from 0."""
-        if self.args.n_best or ((self.args.sample or 0) > 1 and not self.args.mbr):
+        several = self.args.n_best or ((self.args.sample or 0) > 1 and not self.args.mbr)
+        if self.args.json:
+            rows = [self.fields(translation) for translation in translations]
+            yield json.dumps(rows if several else rows[0], ensure_ascii=False)
+        elif several:
             yield from map(nbest.write, hypotheses(number, translations, self.args.escaped))
-            return
-        text = self.run.text(translations[0])
-        yield " ".join(map(escape, files.split_words(text))) if self.args.escaped else text
+        else:
+            yield self.text(translations[0])
+
+    def text(self, translation: "BeamTranslation") -> str:
+        """The line of the output for a translation."""
+        text = self.run.text(translation)
+        return " ".join(map(escape, files.split_words(text))) if self.args.escaped else text
+
+    def fields(self, translation: "BeamTranslation") -> dict[str, object]:
+        """The fields of a translation for --json; log p is natural."""
+        return {
+            "text": self.text(translation), "words": translation.words, "log_prob": translation.log_prob,
+            "score": translation.score, "alignment": self.points(translation),
+        }  # fmt: skip
+
+    def points(self, translation: "BeamTranslation") -> list[tuple[int, int]]:
+        """The word alignment of a translation, without the tag that --tag put before the source."""
+        return list(pipeline.without_tag(translation.alignment)) if self.args.tag else translation.alignment
 
     def alignments(self, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
         """Yield the lines of --alignments for a line of the input."""
         for translation in translations if self.args.n_best else translations[:1]:
-            points = pipeline.without_tag(translation.alignment) if self.args.tag else translation.alignment
-            yield " ".join(f"{source}-{target}" for source, target in points)
+            yield " ".join(f"{source}-{target}" for source, target in self.points(translation))
 
     def translate(self, block: TranslationBlock) -> "Iterator[list[BeamTranslation]]":
         """Yield the translations of each line, best first; samples are ordered by probability."""
@@ -276,12 +285,13 @@ class LineTranslator:
         """Build the request to translate a block whose lines are not split into parts."""
         from nmt.runs.run import TranslationRequest
 
+        attention = self.args.alignments or self.args.replace_unknown or (self.args.json and self.run.attends)
         return TranslationRequest(
             block.lines,
             prefixes=block.side_lines.get("prefix", ()),
             constraints=self.constraints.for_block(block),
             limit=self.limit(block),
-            attention=bool(self.args.alignments or self.args.replace_unknown),
+            attention=bool(attention),
         )
 
     def limit(self, block: TranslationBlock, numbers: Sequence[int] = ()) -> "LineLimit":
@@ -353,9 +363,7 @@ def hypotheses(
 
 
 # Options that apply to whole lines, or to lines that cannot be split into sentences.
-WHOLE_LINES = (
-    "tokenized", "escaped", "n_best", "mbr", "sample", "prefix", "alignments", "constraints", "avoid_lines",
-)  # fmt: skip
+WHOLE_LINES = "tokenized escaped n_best mbr sample prefix alignments constraints avoid_lines json".split()
 READ_AHEAD = 200  # lines that are sorted by length and searched together
 
 
@@ -401,6 +409,12 @@ def add_text(parser: "Container") -> None:
         "--escaped",
         action="store_true",
         help="as --tokenized, for text with Moses' escapes (&apos; ...), which the output gets too",
+    )
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="write a JSON object for each line: text, words, log_prob, score, alignment (of models with "
+        "attention); for lists and samples, an array of them",
     )
     options.add_split_sentences(parser, options.flags(WHOLE_LINES))
     parser.add_argument("--tag", help="put a tag of the training corpora, such as <2fr>, before each line")

@@ -126,6 +126,16 @@ def read_rows(path: str) -> Iterator[tuple[str, str, str]]:
             yield location, columns[0], columns[1]
 
 
+def read_phrases(path: str) -> list[str]:
+    """Read phrases, one a line; empty lines and lines that begin with # are skipped."""
+    return [line for line in files.read_lines(path) if line.strip() and not line.startswith("#")]
+
+
+def split_phrases(line: str) -> list[str]:
+    """The phrases between the tabs of a line."""
+    return [field for field in line.split("\t") if field.strip(" ")]
+
+
 def read_tokenized(path: str) -> Glossary:
     """Read a glossary of tokenized text. DataError as in `read`."""
     return read(path, lambda term: [tuple(files.split_words(term))], files.split_words)

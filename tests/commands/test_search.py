@@ -1,5 +1,6 @@
 """Options of search, and constraints drawn at random."""
 
+import json
 import random
 import re
 from collections.abc import Callable
@@ -101,6 +102,28 @@ def test_sampling_is_seeded_and_apart_from_neighbours(attentive: Path, command: 
     )
     assert drawn != run_translate(command, attentive, "--sample", 3, "--seed", 6)
     assert len(run_translate(command, attentive, "--sample", 1, "--temperature", 0.5)) == 4
+
+
+@pytest.mark.ci
+def test_json_has_what_the_other_outputs_have(attentive: Path, tmp_path: Path, command: Command) -> None:
+    """Its texts are the usual output, its lists those of --n-best, its points those of --alignments."""
+    text = 'the man sings\n\nthe dog \\ "é"\n'
+    usual = run_translate(command, attentive, "--alignments", tmp_path / "points", text=text)
+    rows = [json.loads(line) for line in run_translate(command, attentive, "--json", text=text)]
+    assert [row["text"] for row in rows] == usual
+    points = (tmp_path / "points").read_text().split("\n")[:-1]
+    assert [" ".join(f"{s}-{t}" for s, t in row["alignment"]) for row in rows] == points and points[0]
+    lists = [
+        json.loads(line) for line in run_translate(command, attentive, "--json", "--n-best", 2, text=text)
+    ]
+    entries = [line.split(" ||| ") for line in run_translate(command, attentive, "--n-best", 2, text=text)]
+    assert [
+        (str(number), " ".join(row["words"]), f"{row['score']:.6g}")
+        for number, rows in enumerate(lists)
+        for row in rows
+    ] == [(number, words, f"{float(total):.6g}") for number, words, _, total in entries]
+    samples = run_translate(command, attentive, "--json", "--sample", 3, text="the man sings\n")
+    assert len(json.loads(samples[0])) == 3 and len(samples) == 1
 
 
 @pytest.mark.ci

@@ -17,6 +17,7 @@ from nmt.cli import translate
 from nmt.cli.translate import InputWarnings, LineTranslator, TranslationBlock
 from nmt.errors import DataError
 from nmt.formats import nbest
+from nmt.text import glossary
 from nmt.text.tokenize import escape
 from tests.commands.runs import LINES
 from tests.conftest import ROOT, Command, Refused, refusal
@@ -432,8 +433,8 @@ def test_blocks_have_what_belongs_to_their_lines(tmp_path: Path) -> None:
 
 def test_phrases_and_escapes(tmp_path: Path) -> None:
     (tmp_path / "avoid").write_text("# a comment\n\nab c\n  \nde\n")
-    assert translate.read_phrases(str(tmp_path / "avoid")) == ["ab c", "de"]
-    assert translate.split_phrases("a b\t\t c\t ") == ["a b", " c"]
+    assert glossary.read_phrases(str(tmp_path / "avoid")) == ["ab c", "de"]
+    assert glossary.split_phrases("a b\t\t c\t ") == ["a b", " c"]
     assert translate.unescape_line("l &apos;  a\t&amp;", True) == "l ' a\t&"
     assert translate.unescape_line("l &apos;  a", False) == "l &apos;  a"
 
