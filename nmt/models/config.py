@@ -26,7 +26,7 @@ class ModelConfig:
     )
 
     def check(self) -> None:
-        """ConfigError for a value out of its range, and for values that exclude each other."""
+        """ConfigError for a value out of its range. Subclasses also refuse values that exclude each other."""
         settings.check(self, "model.")
 
     @property

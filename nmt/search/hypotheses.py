@@ -82,10 +82,10 @@ def choose_expansion(
 def refilled(best: Expansion, sentence: Tensor, widths: Tensor) -> Tensor:
     """Which continuations a beam that stays full takes, (K,): of sentence i those that end, if they are among
     its widths[i] best, and the widths[i] best others. `sentence` (R,): of each row; `widths` (S,)."""
-    of = sentence[best.parent]
-    rank = rank_within(of)  # among all continuations of the sentence; of those that go on, among these
-    rank[~best.ends] = rank_within(of[~best.ends])
-    return rank < widths[of]
+    owner = sentence[best.parent]
+    rank = rank_within(owner)  # among all continuations of the sentence; of those that go on, among these
+    rank[~best.ends] = rank_within(owner[~best.ends])
+    return rank < widths[owner]
 
 
 def rank_within(groups: Tensor) -> Tensor:

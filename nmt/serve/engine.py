@@ -230,6 +230,7 @@ class TorchUse(Protocol):
 
 
 # ---- names of engines --------------------------------------------------------------------------------------
+
 ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?![a-z])")
 

@@ -33,6 +33,7 @@ from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
 # ---- language detection ------------------------------------------------------------------------------------
+
 DETECTED_CHARACTERS = 1000  # characters of a text by which its language is detected
 
 
@@ -69,6 +70,7 @@ class LanguageDetector:
 
 
 # ---- names of languages ------------------------------------------------------------------------------------
+
 ENGLISH_NAMES = dict(
     name.split(" ", 1)
     for name in (

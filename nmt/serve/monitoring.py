@@ -15,8 +15,9 @@ from starlette.responses import Response
 
 from nmt.serve.served import ServedEngines
 
-
 # ---- active requests ---------------------------------------------------------------------------------------
+
+
 @dataclass
 class Lifecycle:
     """The number of active requests, and whether the server is stopping.

@@ -14,6 +14,7 @@ from nmt.errors import UserError
 from nmt.serve.engine import Engine, TranslatedLine, TranslateOptions
 
 # ---- lines and their queue ---------------------------------------------------------------------------------
+
 Answer = TypeVar("Answer")
 Scores = list[list[float]]  # natural log p of each unit of each pair
 
