@@ -9,6 +9,7 @@ process's number, and its exit status when it has ended. A forked command is wha
 be: its own process, arguments, environment, folder and streams.
 """
 
+import atexit
 import configparser
 import contextlib
 import gc
@@ -21,7 +22,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 HEAVY = ("torch", "numpy", "omegaconf", "sacrebleu", "sacremoses", "subword_nmt.apply_bpe", "tqdm", "numba")
@@ -103,6 +104,27 @@ def handle(connection: socket.socket, entries: dict[str, importlib.metadata.Entr
     return entry
 
 
+def leave(outcome: Sequence[object]) -> None:
+    """Let the system free the memory of a command, after all that Python calls at exit: freeing the libraries
+    one by one takes 0.4 seconds of the processor. Returns, for an ordinary exit, if `outcome` holds no exit
+    status, or a stream cannot be flushed."""
+    if not outcome or not isinstance(outcome[0], int | None):
+        return
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(outcome[0] or 0)
+
+
 if __name__ == "__main__":
+    ended: list[object] = []  # what the command has returned or exited with
+    atexit.register(leave, ended)  # before the libraries, so that it is called after theirs
     import_everything()
-    sys.exit(serve(sys.argv[1], int(sys.argv[2]))())
+    command = serve(sys.argv[1], int(sys.argv[2]))
+    try:
+        ended.append(command())
+    except SystemExit as stop:
+        ended.append(stop.code)
+    sys.exit(ended[0])  # type: ignore[arg-type]

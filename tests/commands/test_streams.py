@@ -68,6 +68,7 @@ def test_names_of_files_need_not_be_utf8(text: Path, command: Command, locale: d
     assert done.returncode == 2 and "caf\\udce9.no: cannot read" in done.stderr
 
 
+@pytest.mark.ci
 def test_names_and_text_are_utf8_in_every_locale(tmp_path: Path, command: Command) -> None:
     (tmp_path / "é").write_text("a b c d\ne f g h\n", encoding="utf-8")
     (tmp_path / "b").write_text("a b c d\ne f g i\n", encoding="utf-8")
@@ -170,7 +171,8 @@ def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(examples)
     Path("train.yaml").write_text(
         "{run: runs/new, data: {train_source: train.en, train_target: train.fr, bpe_merges: 30}, model: "
-        "{embedding: 8, hidden: 8, maxout: 8}, training: {max_steps: 2, batch_size: 8, tensorboard: false}}"
+        "{embedding: 8, hidden: 8, maxout: 8}, training: {max_steps: 2, batch_size: 8, tensorboard: false}, "
+        "matmul: mkl}"
     )
     return examples
 

@@ -193,6 +193,7 @@ def test_a_run_keeps_the_case_by_default(overrides: list[str], tmp_path: Path, g
         f"data: {{train_source: {tmp_path}/train.en, train_target: {tmp_path}/train.fr}}\n"
         "model: {embedding: 8, hidden: 8, encoder_hidden: 8, attention: 0, maxout: 4}\n"
         "training: {max_steps: 1, dev_beam: 0, metric: cost, tensorboard: false}\n"
+        "matmul: mkl\n"
     )
     run(train.main, tmp_path / "c.yaml", *overrides)
     saved = checkpoint.load(tmp_path / "run")

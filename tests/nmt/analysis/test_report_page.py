@@ -170,6 +170,7 @@ def test_a_chart_says_its_values_where_one_points(browser: "Chrome") -> None:
     assert re.match(r"\d+ words \(0 to \d+\)", says)  # the window
 
 
+@pytest.mark.ci
 def test_a_chart_is_read_by_arrow_keys(browser: "Chrome") -> None:
     from selenium.webdriver.common.keys import Keys
 
@@ -251,11 +252,13 @@ def test_words_are_compared(browser: "Chrome") -> None:
     assert kinds("a a", "a") == [["", "wrong"], [0]] and kinds("", "a") == [[], []]
 
 
+@pytest.mark.ci
 def test_tab_reaches_every_control(browser: "Chrome") -> None:
     stops = tabbable(browser)
     assert tab_stops(browser) == stops and len(stops) > 40
 
 
+@pytest.mark.ci
 def test_the_contents_lead_to_each_section(browser: "Chrome") -> None:
     links = browser.find_elements("css selector", "#contents a")
     shown = [one for one in browser.find_elements("css selector", "main > section") if one.is_displayed()]
@@ -265,6 +268,7 @@ def test_the_contents_lead_to_each_section(browser: "Chrome") -> None:
         assert browser.execute_script("return document.querySelector(':target')") == section
 
 
+@pytest.mark.ci
 def test_nothing_is_cut_off_on_a_phone(browser: "Chrome") -> None:
     metrics = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
@@ -285,6 +289,7 @@ def test_nothing_is_cut_off_on_a_phone(browser: "Chrome") -> None:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.mark.ci
 def test_dark_mode_and_print(browser: "Chrome") -> None:
     ground = "return getComputedStyle(document.body).backgroundColor"
     line = "return css('--series-0')"

@@ -268,6 +268,7 @@ def test_full_stdout_is_one_line(tiny: Path, refused: Refused) -> None:
     assert "cannot write: No space left" in line
 
 
+@pytest.mark.ci
 def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Refused) -> None:
     name = str(Path(sys.executable).parent / "nmt-translate")
     text = "".join(line + "\n" for line in LINES * 5)
@@ -280,6 +281,7 @@ def test_file_size_limit_leaves_nothing(tiny: Path, tmp_path: Path, refused: Ref
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.ci
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
     process = subprocess.Popen(

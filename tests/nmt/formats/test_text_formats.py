@@ -108,6 +108,7 @@ def test_groups() -> None:
     assert nbest.format_features({nbest.UNLABELED: [1.0, 2.0]}) == "1 2"
 
 
+@pytest.mark.ci
 def test_real_moses_lists(nmt_data: Path) -> None:
     """All real lists: read and written again they are the same bytes, and their values survive our own
     writer."""
