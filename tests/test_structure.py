@@ -66,6 +66,11 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(tree_of(path)))
+
+
 def targets(node: ast.AST) -> list[str]:
     """The modules that an import names, as far as their names tell."""
     if isinstance(node, ast.Import):
@@ -110,17 +115,17 @@ def hidden_imports(path: Path) -> Iterator[str]:
 
 
 def private_names(path: Path) -> Iterator[str]:
-    tree = tree_of(path)
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-    own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    nodes = nodes_of(path)
+    own = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    own |= {node.id for node in nodes if isinstance(node, ast.Name)}
     own |= {
         node.attr
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id in ("self", "cls")
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             names, row = [node.attr], node.lineno
         elif isinstance(node, ast.ImportFrom):
@@ -139,7 +144,7 @@ def long_files(path: Path) -> Iterator[str]:
 
 
 def long_functions(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef) and node.end_lineno:
             lines = node.end_lineno - node.lineno + 1
             if lines > LONGEST_FUNCTION:
@@ -147,7 +152,7 @@ def long_functions(path: Path) -> Iterator[str]:
 
 
 def any_places(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(path)):
+    for node in nodes_of(path):
         if isinstance(node, ast.Name) and node.id == "Any":
             yield f"{path}:{node.lineno}: Any"
 
