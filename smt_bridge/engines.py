@@ -1,12 +1,16 @@
 """Phrase-based models and hybrid systems as engines of nmt-serve, which finds them through the entry points
 `nmt.engines` of setup.cfg."""
 
+import logging
 import threading
 from dataclasses import replace
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 
 from nmt.errors import DataError
+from nmt.runs import directory as run_directory
+from nmt.runs.exported import NO_ENGINE
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import (
@@ -29,6 +33,8 @@ from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.decoder import RawLines
 from smt_bridge.moses import ini as moses_ini
+
+log = logging.getLogger(__name__)
 
 LIST_SIZES = (20, 200)  # sizes of n-best lists tried in search of a hypothesis without avoided phrases
 CAPABILITIES = (engine.N_BEST, engine.TOKENIZED, engine.ALIGNMENT, engine.SEGMENTS, engine.FEATURES)
@@ -199,6 +205,14 @@ class HybridSystem:
 
     def needs_torch(self, path: str, config: EngineConfig) -> bool:
         return feature_lines.needs_torch(moses_ini.read(folder.read(Path(path)).ini))
+
+    def more(self, path: str) -> dict[str, str]:
+        """The student of a system, if it has one and what computes it is installed."""
+        fast = folder.read(Path(path)).fast
+        if fast and run_directory.is_exported(fast) and find_spec("ctranslate2") is None:
+            log.warning("%s: is not served: %s", fast, NO_ENGINE)
+            return {}
+        return {folder.FAST: fast} if fast else {}
 
     def load(self, path: str, config: EngineConfig) -> PhraseEngine:
         hybrid = folder.read(Path(path))

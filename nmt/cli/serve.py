@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, add_setting, parse_settings
-from nmt.errors import ConfigError, UserError
+from nmt.errors import UserError
 from nmt.runs import directory as run_directory
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig, ServeConfig
@@ -34,7 +34,7 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-serve", args, times=True)
     config = parse_settings(ServeConfig, args)
-    check_names(args)
+    engine.check_names([name for name, _ in args.engines])
     try:
         from nmt.serve import limits, server
     except ModuleNotFoundError as error:
@@ -55,10 +55,10 @@ def serve(
 
     set_up = ""
     settings = parse_settings(EngineConfig, args, threads=args.threads or 0)
-    if served.need_torch([path for _, path in args.engines], settings):
-        run = first_run(args.engines)
-        set_up = options.set_up_torch(args.device, args.threads, args.matmul, run)
-    engines = served.load_engines(args.engines, settings, config)
+    named = served.offered_engines(args.engines)
+    if served.need_torch([path for _, path in named], settings):
+        set_up = options.set_up_torch(args.device, args.threads, args.matmul, first_run(named))
+    engines = served.load_engines(named, settings, config)
     if set_up:
         log.info("%s", set_up)
     server.run(engines, config, listening, token)
@@ -70,7 +70,7 @@ def parser() -> options.Parser:
         "Serve translations to browsers and programs: a web page, a JSON interface, the interface of "
         "LibreTranslate, and the XML-RPC of mosesserver. An engine is a run directory, also one written by "
         "nmt-export, several separated by commas (an ensemble), a moses.ini or its folder, or the folder of "
-        "a hybrid system.",
+        "a hybrid system; its student, if it has one, is served as NAME.fast.",
     )
     parser.add_argument(
         "engines",
@@ -119,14 +119,6 @@ def first_run(engines: Sequence[tuple[str, str]]) -> str | None:
     there is none."""
     paths = [run_directory.resolve(path.split(",")[0]) for _, path in engines]
     return next((str(path) for path in paths if run_directory.is_trained(path)), None)
-
-
-def check_names(args: argparse.Namespace) -> None:
-    """ConfigError if two engines have the same name."""
-    names = [name for name, _ in args.engines]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"{name}: two engines have this name; give each its own")
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ Words are counted from 0; a span is its first and its last word. Logarithms are 
 
 import re
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from nmt.errors import UserError
+from nmt.errors import ConfigError, UserError
 from nmt.runs.pair import LanguagePair
 from nmt.runs.run import BeamTranslation, Run, join_translations
 from nmt.search import FinishedHypothesis
@@ -229,6 +229,16 @@ class TorchUse(Protocol):
         ...
 
 
+@runtime_checkable
+class SeveralEngines(Protocol):
+    """A kind of engine whose folders may hold further engines."""
+
+    def more(self, path: str) -> Mapping[str, str]:
+        """The further engines of a folder: ending of the name -> path. UserError for a folder that cannot be
+        used."""
+        ...
+
+
 # ---- names of engines --------------------------------------------------------------------------------------
 
 ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -250,6 +260,13 @@ def parse_engine_name(text: str) -> tuple[str, str]:
     if not ENGINE_NAME.fullmatch(name):
         raise ValueError(f"{name!r}: expected a name of letters, digits, '.', '_' and '-'")
     return name, path
+
+
+def check_names(names: Sequence[str]) -> None:
+    """ConfigError if two engines have the same name."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"{name}: two engines have this name; give each its own")
 
 
 # ---- engines that translate with trained runs -------------------------------------------------------------

@@ -22,9 +22,11 @@ from nmt.serve.engine import (
     Engine,
     EngineInfo,
     EngineKind,
+    SeveralEngines,
     TorchUse,
     TranslatedLine,
     TranslateOptions,
+    check_names,
     languages_in_name,
 )
 from nmt.serve.queue import (
@@ -119,6 +121,20 @@ def find_kind(path: str) -> EngineKind:
         f"{path}: {what}; expected a run directory, several with commas between them, a moses.ini, its "
         f"folder, or the folder of a hybrid system (kinds: {', '.join(kinds)})"
     )
+
+
+def offered_engines(named: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """All engines, (name, path) each, that are served for those of the command line: a folder that holds
+    several offers the further ones as NAME.ENDING. ConfigError if two have the same name, UserError for a
+    path that is no engine."""
+    offered = list[tuple[str, str]]()
+    for name, path in named:
+        offered.append((name, path))
+        kind = find_kind(path)
+        if isinstance(kind, SeveralEngines):
+            offered += [(f"{name}.{ending}", further) for ending, further in kind.more(path).items()]
+    check_names([name for name, _ in offered])
+    return offered
 
 
 # ---- engines by name ---------------------------------------------------------------------------------------

@@ -48,6 +48,19 @@ class BuildConfig:
         False,
         help="keep to the plan even if the build falls behind; otherwise later steps are shortened",
     )
+    student: bool = setting(
+        False,
+        help="also train a small Transformer, the student, on the system's translations of the training "
+        "text: the folder then translates with --quality fast, too; a finished system gets one when it is "
+        "built again with this",
+    )
+    student_minutes: float = number(
+        60.0, above=0, most=1_000_000, help="minutes for the student, besides the budget"
+    )
+    student_references: bool = setting(False, help="train the student on the reference translations, too")
+    monolingual_source: str = setting(
+        "", help="text of the source language, which the system translates for the student, too"
+    )
     # What the texts were read from, if not from line files.
     parallel: list[str] = field(default_factory=list)
     dev_parallel: list[str] = field(default_factory=list)
@@ -57,7 +70,8 @@ class BuildConfig:
     def texts(self) -> list[str]:
         """Paths of all input files."""
         paths = [self.source, self.target, self.dev_source, self.dev_target]
-        return paths + [path for path in (self.monolingual, self.glossary, self.plan) if path]
+        more = (self.monolingual, self.monolingual_source, self.glossary, self.plan)
+        return paths + [path for path in more if path]
 
     def command(self) -> str:
         """The command line with these options, without those that have their default."""

@@ -27,6 +27,7 @@ from smt_bridge.build import (
     extended,
     plan,
     report,
+    student,
     training,
     tuning,
 )
@@ -54,7 +55,7 @@ INI, REPORT, GLOSSARY = "moses.ini", "report.html", "glossary.tsv"
 FILES = (  # all that a build writes into the system's folder
     train_system.TABLE, "reordering-table.*.gz", train_system.LM, train_system.CLASSES, train_system.CLASS_LM,
     train_system.OSM, *map(truecase_file, SIDES), INI, REPORT, GLOSSARY, hybrid.FILE,
-    *(f"{NETWORKS}/{name}" for name in ORDER),
+    *(f"{NETWORKS}/{name}" for name in ORDER), hybrid.FAST,
 )  # fmt: skip
 
 
@@ -75,12 +76,31 @@ def package(build: Build) -> None:
     for name in names:
         copy_folder(build.work / NETWORKS / name, folder / NETWORKS / name)
     moses_ini.write(folder / INI, ini)
+    describe_system(build)
+
+
+def package_student(build: Build) -> None:
+    """Compare the student with the system that taught it, and put it into the folder. Raises the errors of
+    `student.evaluate` and `package`."""
+    student.evaluate(build)
+    copy_folder(build.work / student.EXPORTED, build.folder / hybrid.FAST)
+    describe_system(build)
+    files.write_text(build.work / student.PACKAGED, [hybrid.FAST])
+
+
+def describe_system(build: Build) -> None:
+    """Write the report and system.json for the parts that are in the folder."""
+    folder, (source, target) = build.folder, sides(build.config)
     report.write(folder / REPORT, report.gather_facts(build))
-    glossary = GLOSSARY if build.config.glossary else ""
     hybrid.write_system(
         folder,
-        HybridConfig(source, target, INI, glossary, search=tuning.search_settings(build.plan.tuning)),
-    )
+        HybridConfig(
+            source, target, INI,
+            glossary=GLOSSARY if build.config.glossary else "",
+            fast=hybrid.FAST if (folder / hybrid.FAST).exists() else "",
+            search=tuning.search_settings(build.plan.tuning),
+        ),
+    )  # fmt: skip
 
 
 def packaged_ini(build: Build, chosen: str) -> Ini:
@@ -171,6 +191,14 @@ STEPS = (
     Step("evaluate", evaluation.FILE, evaluation.evaluate, (evaluation.FILE, f"{DEV}/{OUTPUTS}/*")),
     Step("package", f"../{hybrid.FILE}", package),  # the system has a manifest of its own
 )
+STUDENT_STEPS = (  # with --student, also of a build that was finished without it
+    *student.STEPS,
+    Step(
+        "student-package", student.PACKAGED, package_student,
+        (student.OUTPUT, student.EVALUATION, student.PACKAGED),
+    ),
+)  # fmt: skip
+SHARES = {training.DONE: training.share, student.DONE: student.share}  # steps whose logs show the progress
 
 
 def plan_path(config: BuildConfig) -> Path:
@@ -227,6 +255,10 @@ def build(config: BuildConfig, show: Callable[[str], None], show_bar: bool = Fal
         for line in plan.plan_lines(current_plan, config.workers, config.budget):
             show(line)
         current = Build(config, current_plan)
+        if config.student:
+            student.open_folder(current)
+        for line in student.plan_lines(current):
+            show(line)
         take_steps(current, show_bar)
         if (folder / hybrid.FILE).exists():
             hybrid.verify(hybrid.read(folder))
@@ -267,7 +299,7 @@ def repeat_incomplete(finished: Store) -> None:
     """Forget the recorded files of steps of which a file was removed, so that these run again. DataError for
     a file that was changed."""
     missing = finished.check((SETTINGS, plan.FILE), top=finished.folder.parent)
-    for step in STEPS:
+    for step in (*STEPS, *STUDENT_STEPS):
         names = finished.recorded(step.files)
         if not names.isdisjoint(missing):
             finished.forget(names)
@@ -297,6 +329,12 @@ def take_steps(build: Build, show_bar: bool) -> None:
         )
 
 
+def step_seconds(build: Build) -> dict[str, float]:
+    """Estimated seconds of each step, those of the student included: step -> seconds, in order."""
+    seconds = plan.seconds_with_workers(build.plan, build.config.workers)
+    return seconds | student.planned_seconds(build)
+
+
 def is_finished(build: Build, step: Step[Build]) -> bool:
     """Whether a step has nothing left to do."""
     if not step.files:
@@ -314,6 +352,8 @@ def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
             shorten_if_late(build, step, clock, budget)
         if step.name in build.plan.seconds:
             yield step
+    if build.config.student:
+        yield from STUDENT_STEPS
 
 
 def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: float) -> None:
@@ -334,8 +374,8 @@ def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: 
 def time_step(build: Build, clock: BuildClock, progress: Progress, step: Step[Build]) -> Iterator[None]:
     """Time a step, as a context manager: log its planned and its actual duration, and show its progress while
     it runs."""
-    seconds = plan.seconds_with_workers(build.plan, build.config.workers)
-    names = [step.name for step in STEPS if step.name in seconds]
+    seconds = step_seconds(build)
+    names = [step.name for step in (*STEPS, *STUDENT_STEPS) if step.name in seconds]
     number = names.index(step.name)
     position = f"step {number + 1} of {len(names)}: {step.name}"
     clock.start(step.name, seconds)
@@ -362,8 +402,9 @@ def follow_step(
     def follow() -> None:
         while not stop.wait(1.0):
             with suppress(UserError):  # a full disk: the step itself will say so
-                clock.tick(training.share(build) if step.result == training.DONE else build.share)
-            progress.reach(max(progress.done, round(done_before + clock.done())), round(total))
+                clock.tick(SHARES[step.result](build) if step.result in SHARES else build.share)
+            done = max(progress.done, round(done_before + clock.done()))
+            progress.reach(done, max(done, round(total)))  # a step may decide that it is shorter
             progress.refresh()
             logs.show()
 

@@ -21,7 +21,8 @@ from nmt.io import files
 from nmt.metrics import tokenizer_for
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import load_tensors
-from smt_bridge.build import budget, evaluation, tuning
+from nmt.training.proposal import TRANSFORMER
+from smt_bridge.build import budget, distillation, evaluation, student, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS, Evaluation
@@ -40,6 +41,7 @@ DEV_NOTE = (
 )
 NO_TEST_NOTE = "No test set was given: all scores here are of the development set, which was used for tuning."
 CURVES = ("dev cost", "dev BLEU", "dev chrF")  # learning curves that are shown
+STUDENT = "student"  # its name in the report
 SIGNATURE = (
     "cased BLEU of the words of the tables, without smoothing, 1 reference, as Moses' tuners compute it"
 )
@@ -83,7 +85,8 @@ class SystemFacts:
     bleu: float  # on the development set, 0 to 100
     chosen: bool = False
     note: str = ""
-    p: float | None = None  # p-value of the gain of the system with networks over this one
+    p: float | None = None  # p-value of the gain over this one: of the hybrid, or of the student's teacher
+    rate: float | None = None  # sentences translated in a CPU second
 
 
 @dataclass
@@ -164,7 +167,8 @@ def system_section(facts: Facts) -> str:
     """The chosen system, the reason, and the other systems that were tuned, in HTML."""
     columns = [
         Column("system", "name"), Column("dev BLEU", "bleu", 2, best=True), Column("chosen", "chosen"),
-        Column("p of the hybrid's gain", "p", 3), Column("remark", "note"),
+        Column("p of the hybrid's gain", "p", 3), Column("sentences a CPU second", "rate", 1),
+        Column("remark", "note"),
     ]  # fmt: skip
     rows = [vars(row) | {"chosen": "yes" if row.chosen else ""} for row in facts.candidates]
     command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
@@ -286,6 +290,8 @@ def gather_facts(build: Build) -> Facts:
         ]
         for name in result.whole
     }
+    if student.read_evaluation(build):
+        outputs[STUDENT] = list(files.read_lines(build.work / student.OUTPUT))
     sources, references = (evaluation.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
     test = TestSet(sources, [references], tokenizer_for(language))
     return Facts(
@@ -298,7 +304,7 @@ def gather_facts(build: Build) -> Facts:
         doubts={evaluation.parts(build)[part]: p for part, p in result.part_doubts.items()},
         sizes=size_facts(build),
         steps=step_facts(build),
-        networks=[network_facts(build, network) for network in build.plan.networks],
+        networks=[*(network_facts(build, row) for row in build.plan.networks), *student_facts(build)],
         features=feature_facts(build, result.chosen),
         command=build.config.command(),
         about=about_build(build),
@@ -406,10 +412,19 @@ def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
             for name, score in choice.whole.items()
             if name != choice.chosen
         ]
-    return earlier + [
+    rows = earlier + [
         SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""), result.doubts.get(name))
         for name, score in result.whole.items()
     ]
+    if taught := student.read_evaluation(build):
+        for row in rows:
+            row.rate = taught.teacher_rate if row.name == taught.teacher else None
+        note = (
+            f"--quality fast: has learned from the {taught.teacher} system, whose raw text has BLEU "
+            f"{100 * taught.teacher_bleu:.2f}; int8, beam 5, raw text"
+        )
+        rows.append(SystemFacts(STUDENT, 100 * taught.bleu, note=note, p=taught.doubt, rate=taught.rate))
+    return rows
 
 
 def size_facts(build: Build) -> dict[str, int]:
@@ -417,22 +432,40 @@ def size_facts(build: Build) -> dict[str, int]:
     counts: dict[str, int] = json.loads(BuildTexts(build.work).path(COUNTS).read_text(encoding="utf-8"))
     plan = build.plan
     more = {"monolingual lines": plan.sizes.monolingual_lines} if plan.sizes.monolingual_lines else {}
+    if taught := distillation.read_plan(build):
+        more |= {"lines translated for the student": taught.translated + taught.translated_monolingual}
     return counts | more | {"lines used for tuning": tuning.read_result(build, tuning.PHRASE_BASED).lines}
 
 
 def step_facts(build: Build) -> list[StepFacts]:
     """Planned and actual time of each step; the last step is still running."""
     took = budget.read_times(build.work)
-    return [StepFacts(name, seconds, took.get(name)) for name, seconds in build.plan.seconds.items()]
+    seconds = build.plan.seconds | student.planned_seconds(build)
+    return [StepFacts(name, planned, took.get(name)) for name, planned in seconds.items()]
 
 
 def network_facts(build: Build, plan: NetworkPlan) -> NetworkFacts:
     """Size and learning curves of a network."""
-    curves: Mapping[str, list[tuple[float, float]]] = read_curves(build.work / RUNS / plan.name)
-    folder = build.work / NETWORKS / plan.name
-    weights = load_tensors(run_directory.weights_path(folder, run_directory.find_step(folder, "best")))
-    parameters = sum(tensor.numel() for tensor in weights.values())
+    curves = read_curves(build.work / RUNS / plan.name)
+    parameters = count_parameters(build.work / NETWORKS / plan.name)
     return NetworkFacts(plan.name, plan.what, parameters, plan.updates, plan.epochs, curves)
+
+
+def student_facts(build: Build) -> Iterator[NetworkFacts]:
+    """Size and learning curves of the student, once it is trained."""
+    training = student.read_training(build.work)
+    if training and student.read_evaluation(build):
+        run = build.work / student.RUN
+        yield NetworkFacts(
+            STUDENT, f"student: {TRANSFORMER}", count_parameters(run), training.updates, training.epochs,
+            read_curves(run),
+        )  # fmt: skip
+
+
+def count_parameters(run: Path) -> int:
+    """Number of parameters of a run."""
+    weights = load_tensors(run_directory.weights_path(run, run_directory.find_step(run, "best")))
+    return sum(tensor.numel() for tensor in weights.values())
 
 
 def feature_facts(build: Build, chosen: str) -> list[FeatureFacts]:

@@ -3,7 +3,8 @@ smt-filter-table do, then the networks, each in a single-threaded process of its
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -172,14 +173,22 @@ def share(build: Build) -> float:
     total = sum(network.seconds for network in build.plan.networks)
     done = 0.0
     for network in build.plan.networks:
-        log_file = build.work / RUNS / network.name / TRAIN_LOG
         if (build.work / NETWORKS / network.name).exists():
             done += network.seconds
-        elif log_file.exists():
-            *_, last = log_file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] or [""]
-            step = last.partition("\t")[0]
-            done += network.seconds * min(1.0, int(step) / network.updates if step.isdecimal() else 0.0)
+        else:
+            updates = trained_updates(build.work / RUNS / network.name)
+            done += network.seconds * min(1.0, updates / network.updates)
     return done / max(1.0, total)
+
+
+def trained_updates(run: Path) -> int:
+    """Updates of a training so far, according to its log; 0 before the first line of it."""
+    log_file = run / TRAIN_LOG
+    if not log_file.exists():
+        return 0
+    *_, last = log_file.read_text(encoding="utf-8", errors="replace").split("\n")[:-1] or [""]
+    step = last.partition("\t")[0]
+    return int(step) if step.isdecimal() else 0
 
 
 def check_networks(build: Build, path: str) -> None:
@@ -264,10 +273,7 @@ def train_network(task: TrainingTask) -> None:
     """Train or resume a network, then write its weights for decoding: the average of an attention model's
     last checkpoints, or the best checkpoint of another network. The current directory must be the folder of
     the build."""
-    handler = logging.FileHandler(f"{LOGS}/{task.name}.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
-    logging.getLogger("nmt").addHandler(handler)
-    try:
+    with log_to(task.name):
         run, output = Path(task.run), Path(task.output)
         if not run_directory.exists(output):
             run_training(config_file.from_mapping(task.content, task.preset or None))
@@ -278,6 +284,16 @@ def train_network(task: TrainingTask) -> None:
         back_ends = output / run_directory.BACK_ENDS
         if not device.recall_choice(back_ends):
             device.remember_choice(back_ends, device.BackEndChoice(str(task.content["matmul"])))
+
+
+@contextmanager
+def log_to(name: str) -> Iterator[None]:
+    """Context that appends the messages of a training to LOGS/`name`.log."""
+    handler = logging.FileHandler(f"{LOGS}/{name}.log", encoding="utf-8")
+    handler.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
+    logging.getLogger("nmt").addHandler(handler)
+    try:
+        yield
     finally:
         logging.getLogger("nmt").removeHandler(handler)
         handler.close()

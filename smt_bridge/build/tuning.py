@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from nmt.compute import device
 from nmt.io import files, locks, manifest
@@ -32,6 +33,8 @@ from smt_bridge.tuning.new_features import fit_alone
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
 log = logging.getLogger(__name__)
+
+Line = TypeVar("Line")
 
 PHRASE_BASED, EXTENDED, HYBRID = "phrase-based", "extended", "hybrid"
 CHOICE = f"{EXTENDED}.choice.json"  # in the folder of the development set
@@ -157,7 +160,7 @@ def report_progress(
             build.share = min(1.0, done / tuning.config.iterations)
 
 
-def sample_lines(lines: Sequence[str], count: int) -> list[str]:
+def sample_lines(lines: Sequence[Line], count: int) -> list[Line]:
     """Select `count` lines, spaced evenly over a text; all if it has fewer."""
     count = min(count, len(lines))
     return [lines[number * len(lines) // count] for number in range(count)]

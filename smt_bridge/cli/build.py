@@ -19,6 +19,7 @@ log = logging.getLogger(__name__)
 UNITS = {"h": 3600, "m": 60, "s": 1}
 BUDGET = re.compile(r"(?:\d+(?:\.\d+)?[hms])+")
 LONGEST = 100_000_000  # seconds of a budget
+STUDENT = ("student", "student_minutes", "student_references")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,7 +37,7 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder of the system"
     )
-    for name in ("monolingual", "glossary", "plan"):
+    for name in ("monolingual", "glossary", "plan", "monolingual_source"):
         add_setting(parser, BuildConfig, name, type=InputPath, metavar="FILE")
     for name in ("source_language", "target_language"):
         add_setting(parser, BuildConfig, name, metavar="CODE")
@@ -52,6 +53,8 @@ def parser() -> options.Parser:
     add_setting(parser, BuildConfig, "workers")
     add_setting(parser, BuildConfig, "seed")
     add_setting(parser, BuildConfig, "keep_plan", action="store_true")
+    for name in STUDENT:
+        add_setting(parser, BuildConfig, name)
     parser.add_argument("--dry-run", action="store_true", help="print the plan and exit")
     options.add_quiet(parser)
     return parser
@@ -77,10 +80,12 @@ def command(argv: Sequence[str] | None) -> None:
 
 def build(args: argparse.Namespace) -> None:
     """Print the plan for the texts, and build the system unless this is a dry run."""
-    from smt_bridge.build import corpus, evaluation, pipeline, plan
+    from smt_bridge.build import corpus, evaluation, pipeline, plan, student
+    from smt_bridge.build.config import Build
 
     config = parse_settings(BuildConfig, args)
     check_texts(config)
+    check_student(config)
     corpus.sides(config)
     corpus.check_glossary(config)
     pipeline.check_output_folder(Path(config.output))
@@ -89,6 +94,8 @@ def build(args: argparse.Namespace) -> None:
     if args.dry_run:
         build_plan = pipeline.load_or_make_plan(config)
         print("\n".join(plan.plan_lines(build_plan, config.workers, config.budget)))
+        for line in student.plan_lines(Build(config, build_plan)):
+            print(line)
         return
     default_aligner = next(iter(ALIGNERS))
     ALIGNERS[default_aligner].check()  # fail now, not in the middle of the build
@@ -98,6 +105,13 @@ def build(args: argparse.Namespace) -> None:
         "%s: built, %s, BLEU %.2f on the development set; next: smt-decode %s < TEXT",
         config.output, results.chosen, 100 * results.whole[results.chosen], config.output,
     )  # fmt: skip
+
+
+def check_student(config: BuildConfig) -> None:
+    """ConfigError for options of the student if none is asked for."""
+    for name in ("monolingual_source", "student_references"):
+        if getattr(config, name) and not config.student:
+            raise ConfigError(f"--{name.replace('_', '-')}: is for the student; give --student, too")
 
 
 def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:

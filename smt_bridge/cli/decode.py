@@ -39,6 +39,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+BEST, FAST = "best", "fast"  # of --quality
+WITH_FAST = (  # options that the student has, too
+    "model", "quality", "input", "output", "max_line_words", "workers", "split_sentences", "verify", "quiet",
+    "log",
+)  # fmt: skip
+FAST_BLOCK = 200  # lines that the student sorts by length and translates together
 BLOCK = 50  # lines of a job that are translated together
 
 # Options of further outputs, besides the translations.
@@ -64,6 +70,9 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
     line_count = files.count_lines(args.input)
     hybrid = load_hybrid(args)
+    if args.quality == FAST:
+        translate_fast(args, hybrid, line_count)
+        return
     if hybrid:
         args = parse_with_defaults(hybrid, argv)
         if args.verify:
@@ -93,6 +102,13 @@ def parser() -> options.Parser:
     )
     options.add_input_output(parser, "raw text for a system, tokenized (and escaped) text for a model")
     options.add_split_sentences(parser, options.flags(tuple(OUTPUTS)))
+    parser.add_argument(
+        "--quality",
+        choices=(BEST, FAST),
+        default=BEST,
+        help="fast: translate with the student of a hybrid system, a small Transformer (smt-build "
+        "--student), as nmt-translate does; it takes no glossary and no option of the search",
+    )
     for name, what in OUTPUTS.items():
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=OutputPath, metavar="FILE", default=None, help=what)
@@ -127,6 +143,38 @@ def parser() -> options.Parser:
     jobs.add_resume(parser)
     options.add_quiet(parser)
     return parser
+
+
+def translate_fast(args: argparse.Namespace, hybrid: Hybrid | None, line_count: int) -> None:
+    """Translate the input, which has `line_count` lines (0: unknown), with the student of a hybrid system.
+    ConfigError for a model without one, for options that the student does not have, and for an output that is
+    part of the system."""
+    if hybrid is None:
+        raise ConfigError(f"--quality fast: {args.model} is not the folder of a hybrid system")
+    path, defaults = folder.fast_run(hybrid), vars(parser().parse_args([args.model]))
+    wrong = [name for name, value in vars(args).items() if value != defaults[name] and name not in WITH_FAST]
+    if wrong:
+        raise ConfigError(f"--quality fast cannot be combined with {options.flags(wrong)}; leave them out")
+    check_separate(system_parts(hybrid), [("--output", args.output)])
+    if args.verify:
+        folder.verify(hybrid)
+    if hybrid.glossary:
+        log.warning("--quality fast does not use the system's glossary")
+    from nmt.runs.run import Run
+
+    run, lines = Run.load(path, threads=args.workers), files.read_lines(args.input)
+    with files.Writing(args.output) as out, options.progress(args, "lines", line_count) as progress:
+        while block := list(islice(lines, FAST_BLOCK)):
+            out.write_lines(
+                run.translate(block, max_line_words=args.max_line_words, split_sentences=args.split_sentences)
+            )
+            progress.add(len(block))
+    log.info("%s lines, %s", f"{progress.done:,}", format_rate(progress.rate))
+
+
+def system_parts(hybrid: Hybrid) -> list[tuple[str, str]]:
+    """The files of a hybrid system, as `check_separate` takes them."""
+    return [("MODEL", str(hybrid.folder / name)) for name in (folder.FILE, *hybrid.parts)]
 
 
 def check_split(args: argparse.Namespace) -> None:
@@ -168,8 +216,7 @@ def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
 
     outputs = [(f"--{name.replace('_', '-')}", getattr(args, name) or "") for name in ("output", *OUTPUTS)]
     if hybrid:
-        parts = [("MODEL", str(hybrid.folder / name)) for name in (folder.FILE, *hybrid.parts)]
-        check_separate(parts, outputs)
+        check_separate(system_parts(hybrid), outputs)
     ini = moses_ini.read(hybrid.ini if hybrid else ini_path(args.model))
     decoding.check_tables(ini, outputs, beside=bool(hybrid))
     return make_decoder(args, ini, hybrid)

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal, overload
 
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
+from nmt.runs.run import Run
 from nmt.text import glossary
 from nmt.text.glossary import NOTHING, Glossary, Match
 from nmt.text.sentences import SplitText, split_text
@@ -191,9 +193,34 @@ def make_glossary(rows: Iterable[tuple[str, str, str]], source: TextSide, target
 # ---- decoder -----------------------------------------------------------------------------------------------
 
 
+@overload
 def load(
-    path: str, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
-) -> Decoder:
+    path: str,
+    config: DecoderConfig | None = None,
+    glossary: str = "",
+    cache: bool | Cache = True,
+    quality: Literal["best"] = "best",
+) -> Decoder: ...
+
+
+@overload
+def load(
+    path: str,
+    config: DecoderConfig | None = None,
+    glossary: str = "",
+    cache: bool | Cache = True,
+    *,
+    quality: Literal["fast"],
+) -> Run: ...
+
+
+def load(
+    path: str,
+    config: DecoderConfig | None = None,
+    glossary: str = "",
+    cache: bool | Cache = True,
+    quality: Literal["best", "fast"] = "best",
+) -> Decoder | Run:
     """Load the decoder of a hybrid system from its folder: raw text in, raw text out.
 
     >>> import smt_bridge
@@ -202,9 +229,14 @@ def load(
     ["les infirmières l'entendent."]
 
     `config`: search settings that replace the system's own. `glossary`: a file of terms that replaces the
-    system's. `cache`: see `Decoder.load`. UserError, in one line, for a folder that is incomplete or damaged,
-    a model that the engine cannot use, or a mistake in the glossary.
+    system's. `cache`: see `Decoder.load`. `quality`: `fast` loads the system's student instead, a run of nmt,
+    which takes neither. UserError, in one line, for a folder that is incomplete or damaged, a model that the
+    engine cannot use, or a mistake in the glossary; ConfigError for a system without a student.
     """
+    if quality == "fast":
+        if config or glossary:
+            raise ConfigError("quality: the student takes no settings of the search and no glossary")
+        return Run.load(folder.fast_run(folder.read(Path(path))))
     return make_decoder(folder.read(Path(path)), config, glossary, cache)
 
 

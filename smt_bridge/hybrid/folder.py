@@ -5,9 +5,10 @@ moses.ini          paths relative to the folder, so that it can be moved and cop
 truecase.source truecase.target    where text is truecased
 phrase-table.gz, lm.arpa.gz, networks/ ...    what moses.ini names
 glossary.tsv       the user's terms, if there are any
+fast/              a small Transformer that has learned from the system, if there is one: a run of nmt
 build/             files that only smt-build needed
 
-{"format": "nmt-system 1", "ini": "moses.ini", "glossary": "", "search": {"stack": 100},
+{"format": "nmt-system 1", "ini": "moses.ini", "glossary": "", "fast": "", "search": {"stack": 100},
  "source": {"language": "en", "normalize": true, "tokenize": true, "segment": "auto", "case": "truecase"},
  "target": {...}, "files": {"lm.arpa.gz": {"size": 4242, "sha256": "..."}, ...}}
 """
@@ -22,7 +23,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.io.manifest import ManifestEntry
 from nmt.io.numbers import shown
-from nmt.runs.directory import model_files
+from nmt.runs.directory import VERSION_FILE, model_files
 from nmt.text import pipeline
 from nmt.text.pipeline import SideConfig
 from smt_bridge.decoder.config import DecoderConfig
@@ -32,6 +33,7 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import PATH_KEYS, FeatureLine, find_table
 
 FILE, FORMAT = "system.json", "nmt-system 1"
+FAST = "fast"  # the folder of the student, which smt-build --student trains
 BEGUN = "build/build.json"  # the first file that smt-build writes, which shows that a build has begun
 SIDES = ("source", "target")
 TEXT = ("language", "normalize", "tokenize", "segment", "case")  # fields of SideConfig that are stored
@@ -50,6 +52,7 @@ class HybridConfig:
     target: SideConfig
     ini: str = "moses.ini"
     glossary: str = ""  # a file in the folder; empty if there is none
+    fast: str = ""  # the run of the student, a folder in the folder; empty if there is none
     search: dict[str, Value] = field(default_factory=dict)  # defaults of smt-decode: fields of DecoderConfig
 
 
@@ -73,6 +76,11 @@ class Hybrid:
     def glossary(self) -> str:
         """The path of the system's glossary; empty if it has none."""
         return str(self.folder / self.config.glossary) if self.config.glossary else ""
+
+    @property
+    def fast(self) -> str:
+        """The path of the student's run; empty if the system has none."""
+        return str(self.folder / self.config.fast) if self.config.fast else ""
 
     def source_words(self, line: str) -> list[str]:
         """Tokenize, case and escape a raw source line."""
@@ -99,6 +107,15 @@ def is_hybrid(path: str | Path) -> bool:
     return False
 
 
+def fast_run(hybrid: Hybrid) -> str:
+    """The path of the student's run. ConfigError for a system that has none."""
+    if not hybrid.fast:
+        raise ConfigError(
+            f"{hybrid.folder}: has no student, which --quality fast needs; smt-build --student adds one"
+        )
+    return hybrid.fast
+
+
 def truecase_file(name: str) -> str:
     """The file name of a side's truecase model. `name`: source or target."""
     return f"truecase.{name}"
@@ -119,6 +136,7 @@ def write_system(folder: Path, config: HybridConfig) -> None:
         "format": FORMAT,
         "ini": config.ini,
         "glossary": config.glossary,
+        "fast": config.fast,
         "search": config.search,
         **{name: {key: getattr(getattr(config, name), key) for key in TEXT} for name in SIDES},
         "files": entries,
@@ -158,6 +176,9 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
     names |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
     if config.glossary:
         names.add(check_inside(config.glossary, f"{folder / FILE}: glossary"))
+    if config.fast:
+        run = folder / check_inside(config.fast, f"{folder / FILE}: fast")
+        names |= {path.relative_to(folder).as_posix() for path in model_files(run)}
     files.existing([folder / name for name in sorted(names)])
     return sorted(names)
 
@@ -243,6 +264,7 @@ def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, Manife
             **{name: parse_side(content[name]) for name in SIDES},
             ini=check_text(content["ini"]),
             glossary=check_text(content["glossary"]),
+            fast=check_inside(check_text(content.get("fast", "")), f"{system_file}: fast"),
             search=dict(content["search"]),
         )
         parts = {
@@ -257,7 +279,8 @@ def parse_system_file(system_file: Path) -> tuple[HybridConfig, dict[str, Manife
         check_config(config)
     except ConfigError as error:
         raise ConfigError(f"{system_file}: {error}") from error
-    for name in (config.ini, config.glossary):
+    fast = config.fast and f"{config.fast}/{VERSION_FILE}"
+    for name in (config.ini, config.glossary, fast):
         if name and name not in parts:
             raise damaged_error(system_file, f"{name} is not in its list of files")
     return config, parts

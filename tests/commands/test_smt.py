@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from subprocess import DEVNULL
 from types import ModuleType
@@ -15,10 +17,14 @@ import numpy as np
 import pytest
 
 from nmt.formats import nbest, phrase_table
+from nmt.io import files
 from nmt.metrics import corpus_bleu
-from smt_bridge.build import evaluation, plan
+from smt_bridge.build import distillation, evaluation, plan, student
 from smt_bridge.build import plan as plan_file
 from smt_bridge.build.corpus import BuildTexts
+from smt_bridge.build.distillation import StudentPlan
+from smt_bridge.build.student import StudentTraining
+from smt_bridge.build.tuning import sample_lines
 from smt_bridge.hybrid import folder as hybrid
 from tests.conftest import BIN, HANG, Command, Refused, load_recipe
 from tests.smt_bridge.build.builds import config, write_plan
@@ -262,10 +268,10 @@ NETWORKS = ("attention", "joint", "cslm")
 UNEQUAL = (".lock", "report.html")  # who worked there; how long it took
 
 
-def words(folder: Path, grammar: ModuleType, *more: str) -> list[str]:
+def words(folder: Path, grammar: ModuleType, *more: str, networks: tuple[str, ...] = NETWORKS) -> list[str]:
     """The command of a small build."""
     made = config(folder, grammar, 200)
-    plan = write_plan(folder / "plan.json", *NETWORKS)
+    plan = write_plan(folder / "plan.json", *networks)
     texts = ["--source", made.source, "--target", made.target]
     dev = ["--dev-source", made.dev_source, "--dev-target", made.dev_target]
     return ["smt-build", *texts, *dev, "--plan", plan, "--output", made.output, "-q", *more]
@@ -340,6 +346,75 @@ def test_a_moved_system_translates_the_same(built: Path, tmp_path: Path, command
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "".join(f"{line}\n" for line in expected)
+
+
+# What measured speeds decide, so that the student does not depend on the machine.
+DECIDED: dict[str, StudentPlan | StudentTraining] = {
+    distillation.PLAN: StudentPlan(200, 4, translated=60, translated_monolingual=4, stack=10, seconds=1),
+    student.TRAINING: StudentTraining(updates=12, every=3, warmup=2, epochs=1, seconds=1),
+}
+
+
+def decide(folder: Path) -> None:
+    for name, decision in DECIDED.items():
+        files.write_text(folder / "build" / name, [json.dumps(asdict(decision))])
+
+
+def kill_at_each_trace(given: list[str], folder: Path) -> None:
+    """Start the command again and again, with kill -9 as soon as each of these appears in `folder`."""
+    for trace in ("partial/1/model/train.json", "chunks", "train.source*", "fast/step-*", "exported*"):
+        process = subprocess.Popen([str(BIN / given[0]), *given[1:]], stdout=DEVNULL, stderr=DEVNULL)
+        end = time.monotonic() + HANG
+        while not list(folder.glob(trace)) and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.005)
+        assert process.poll() is None, f"it ended before {trace} was there"
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.ci
+def test_a_student_is_added_to_a_finished_system(
+    tmp_path: Path, grammar: ModuleType, command: Command, refused: Refused
+) -> None:
+    """The system itself stays as it is. Killed as soon as each of these appears, the same student."""
+    given, built = words(tmp_path, grammar, networks=()), tmp_path / "built"
+    done = command(*given, "--output", built)
+    assert done.returncode == 0, done.stderr
+    files.write_text(tmp_path / "mono.en", islice(files.read_lines(tmp_path / "dev.en"), 4))
+    given += ["--student", "--monolingual-source", str(tmp_path / "mono.en")]
+    once, again = tmp_path / "system", tmp_path / "again"
+    for folder in (once, again):
+        shutil.copytree(built, folder)
+        decide(folder)
+    done = command(*given)
+    assert done.returncode == 0, done.stderr
+    assert "60 of 200 pairs are translated, the others keep their reference; 4 of 4 mono" in done.stdout
+    before, after = system(built), system(once)
+    assert {name for name in after if before.get(name) != after[name]} == {
+        "system.json", *(name for name in after if name.startswith("fast/"))
+    }  # fmt: skip
+    report = (once / "report.html").read_text()
+    assert "--quality fast" in report and "student-text" in report and "student: dev BLEU" in report
+    result = json.loads((once / "build" / student.EVALUATION).read_text())
+    assert result["teacher"] == "phrase-based" and result["rate"] > 0 and result["teacher_rate"] > 0
+    text = list(files.parallel(once / "build" / distillation.SOURCE, once / "build" / distillation.TARGET))
+    references = list(files.parallel(tmp_path / "train.en", tmp_path / "train.fr"))
+    assert [source for source, _ in text[:200]] == [source for source, _ in references] and len(text) == 204
+    chosen = {*sample_lines(range(200), 60)}
+    assert all(text[number] == references[number] for number in range(200) if number not in chosen)
+    kill_at_each_trace([*given, "--output", str(again)], again / "build" / distillation.FOLDER)
+    done = command(*given, "--output", again)
+    assert done.returncode == 0, done.stderr
+    assert system(again) == after and not list(again.rglob("*.part*"))
+    assert "was started with another student_minutes" in refused(command(*given, "--student-minutes", 9))
+    fast, best = (
+        command("smt-decode", again, "-q", "--quality", quality, input="The nurses hear her.\n")
+        for quality in ("fast", "best")
+    )
+    assert fast.returncode == best.returncode == 0 and fast.stdout.count("\n") == 1
+    assert (
+        fast.stdout == command("nmt-translate", again / "fast", "-q", input="The nurses hear her.\n").stdout
+    )
 
 
 @pytest.mark.slow  # five minutes are what it is about

@@ -1,12 +1,16 @@
 """Phrase-based models and hybrid systems as engines of nmt-serve."""
 
+import json
+import logging
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
+from nmt.io import manifest
 from nmt.serve import served
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import TranslateOptions
@@ -42,6 +46,37 @@ def test_each_kind_knows_its_own(hybrid_system: Path, tmp_path: Path) -> None:
 def test_they_are_found_by_their_entry_points(hybrid_system: Path) -> None:
     kinds = {path: served.load_engine(str(path), EngineConfig()).info.kind for path in (MODEL, hybrid_system)}
     assert list(kinds.values()) == ["phrase-based", "hybrid"]
+
+
+def test_a_system_with_a_student_is_two_engines(hybrid_system: Path, system_with_student: Path) -> None:
+    alone, both = str(hybrid_system), str(system_with_student)
+    assert served.offered_engines([("a", alone)]) == [("a", alone)]
+    offered = served.offered_engines([("b", both), ("a", alone)])
+    assert offered == [("b", both), ("b.fast", f"{both}/fast"), ("a", alone)]
+    assert [served.load_engine(path, EngineConfig()).info.kind for _, path in offered[:2]] == [
+        "hybrid",
+        "run",
+    ]
+    with pytest.raises(ConfigError, match=r"b\.fast: two engines have this name"):
+        served.offered_engines([("b", both), ("b.fast", alone)])
+
+
+def test_an_exported_student_needs_its_engine(
+    system_with_student: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Without it the system alone is served, and the log says so."""
+    system = shutil.copytree(system_with_student, tmp_path / "system")
+    (system / "fast" / "version").write_text("nmt-ctranslate2 1\n")
+    entry = json.loads((system / "system.json").read_text())
+    entry["files"]["fast/version"] = vars(manifest.entry(system / "fast" / "version"))
+    (system / "system.json").write_text(json.dumps(entry))
+    monkeypatch.setattr("smt_bridge.engines.find_spec", lambda name: None)
+    monkeypatch.setattr(logging.getLogger("smt_bridge"), "propagate", True)
+    assert served.offered_engines([("b", str(system))]) == [("b", str(system))]
+    assert "fast: is not served: ctranslate2 is not installed" in caplog.text
 
 
 def test_a_line_is_translated_as_the_decoder_does(engine: PhraseEngine) -> None:

@@ -43,6 +43,9 @@ def given(tmp_path: Path, grammar: ModuleType) -> list[str]:
         ("--source=-", "give files, not -"),
         ("--plan={dir}/train.en", "not a plan of smt-build"),
         ("--glossary=none.tsv", "none.tsv"),
+        ("--student-minutes=0", "--student-minutes"),
+        ("--student-references", "--student-references: is for the student; give --student, too"),
+        ("--monolingual-source={dir}/train.en", "--monolingual-source: is for the student; give --student"),
         ("--glossary={dir}/train.en", "train.en:1: "),
     ],
 )
@@ -64,6 +67,9 @@ def test_a_dry_run_prints_the_plan_and_makes_nothing(
     shown = capsys.readouterr().out
     assert "30 pairs" in shown and "attention: left out, 30 pairs are too few" in shown
     assert "all steps" in shown and " of 1 h 30 min" in shown and not (tmp_path / "system").exists()
+    assert main([*given, "--dry-run", "--quiet", "--student", "--student-minutes", "20"]) == 0
+    with_student = capsys.readouterr().out
+    assert with_student.startswith(shown) and "of 20 min 0 s, besides the budget" in with_student
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import nmt
 import smt_bridge
 from nmt.cli import options
 from nmt.formats import nbest
@@ -24,6 +25,7 @@ from tests.smt_bridge.decoder.models import sentence, write_model
 # ---- test decode -------------------------------------------------------------------------------------------
 
 
+MODEL = Path(__file__).resolve().parents[2] / "models" / "phrase-based"
 LINES = [sentence(number, number % 6) for number in range(1, 12)] + ["", "zz a"]
 
 
@@ -160,6 +162,41 @@ def raw(place: Path, system: Path, *words: object, lines: Sequence[str] = RAW) -
     given = [str(system), "-i", f"{place}/raw", "-o", f"{place}/out", "-q", *map(str, words)]
     assert decode.main(given) == 0
     return (place / "out").read_text(encoding="utf-8")
+
+
+def test_the_student_translates_as_nmt_translate_does(
+    system_with_student: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["The man sees the house. A boy runs.", "", "A boy does not follow the man."]
+    found = raw(tmp_path, system_with_student, "--quality", "fast", "--verify", lines=lines)
+    student = nmt.Run.load(system_with_student / "fast")
+    assert found == "".join(f"{line}\n" for line in student.translate(lines))
+    split = raw(tmp_path, system_with_student, "--quality=fast", "--split-sentences", lines=lines)
+    assert split == "".join(f"{line}\n" for line in student.translate(lines, split_sentences=True)) != found
+    best = raw(tmp_path, system_with_student, "--quality", "best", lines=lines)
+    assert best == raw(tmp_path, system_with_student, lines=lines) != found
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--stack", 5], "--quality fast cannot be combined with --stack"),
+        (["--glossary", "none.tsv"], "--quality fast cannot be combined with --glossary"),
+        (["--alignments", "points"], "--quality fast cannot be combined with --alignments"),
+    ],
+)
+def test_the_student_has_no_options_of_the_search(
+    options: list[object], message: str, system_with_student: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in refusal(decode.main, capsys, system_with_student, "--quality=fast", *options)
+
+
+def test_a_model_without_a_student(hybrid_system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = (("is not the folder of a hybrid system", MODEL), ("has no student", hybrid_system))
+    for message, path in given:
+        assert message in refusal(
+            decode.main, capsys, path, "-i", hybrid_system / "moses.ini", "--quality=fast"
+        )
 
 
 @pytest.mark.parametrize("workers", [1, 2])

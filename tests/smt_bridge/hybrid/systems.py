@@ -2,6 +2,7 @@
 one that is trained on a few pairs of sentences."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 from nmt.text import truecase
@@ -58,3 +59,11 @@ def train(folder: Path, case: str = "truecase") -> Path:
         shutil.copy(build / "model" / name, folder / name)
     folders.write_system(folder, HybridConfig(texts["source"], texts["target"]))
     return folder
+
+
+def add_student(system: Path) -> Path:
+    """Add the translator of tests/models to a system as its student, although it has learned from others."""
+    shutil.copytree(Path(__file__).parents[2] / "models" / "translator", system / folders.FAST)
+    config = folders.read(system).config
+    folders.write_system(system, replace(config, fast=folders.FAST))
+    return system

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import nmt
 import smt_bridge
 from nmt.errors import ConfigError, DataError
 from nmt.text import truecase
@@ -263,3 +264,18 @@ def test_tables_are_those_of_the_folder(
     (tmp_path / "phrase-table.gz").write_text("no table")
     moved = shutil.copytree(hybrid_system, tmp_path / "moved and copied")
     assert smt_bridge.load(str(moved)).translate(["Paris is big."]) == ["Paris est grand."]
+
+
+# ---- the student -------------------------------------------------------------------------------------------
+
+
+def test_the_student_from_python(hybrid_system: Path, system_with_student: Path) -> None:
+    lines = ["The man sees the house.", "", "A boy does not follow the man."]
+    student = smt_bridge.load(str(system_with_student), quality="fast")
+    assert student.translate(lines) == nmt.Run.load(system_with_student / "fast").translate(lines)
+    best = smt_bridge.load(str(system_with_student), quality="best")
+    assert best.translate(lines) == smt_bridge.load(str(hybrid_system)).translate(lines)
+    with pytest.raises(ConfigError, match="has no student"):
+        smt_bridge.load(str(hybrid_system), quality="fast")
+    with pytest.raises(ConfigError, match="no settings of the search and no glossary"):
+        smt_bridge.load(str(system_with_student), glossary="terms.tsv", quality="fast")

@@ -17,7 +17,7 @@ from smt_bridge.build.pipeline import SETTINGS
 from smt_bridge.hybrid import folder as folders
 from smt_bridge.hybrid.folder import HybridConfig
 from tests.smt_bridge.decoder.models import edit, write_model
-from tests.smt_bridge.hybrid.systems import letters
+from tests.smt_bridge.hybrid.systems import add_student, letters
 
 
 @pytest.fixture
@@ -47,6 +47,25 @@ def test_what_is_written_is_read_wherever_the_folder_is(tmp_path: Path) -> None:
     assert found.source_words("Don't go!") == ["Don", "&apos;t", "go", "!"]
     assert found.target_text(["vive", "Paris", "!"]) == "Vive Paris !"
     folders.verify(found)
+
+
+def test_a_student_is_a_part_of_the_folder(system: Path) -> None:
+    """A folder of an earlier version has none."""
+    content = json.loads((system / folders.FILE).read_text())
+    assert content.pop("fast") == ""
+    (system / folders.FILE).write_text(json.dumps(content))
+    before = folders.read(system)
+    assert not before.fast
+    with pytest.raises(ConfigError, match=f"{system}: has no student, .* smt-build --student adds one"):
+        folders.fast_run(before)
+    found = folders.read(add_student(system))
+    assert found.fast == folders.fast_run(found) == f"{system}/fast"
+    added = found.parts.keys() - before.parts.keys()
+    assert added == {f"fast/{path.name}" for path in (system / "fast").iterdir() if path.name != "matmul.tsv"}
+    folders.verify(found)
+    (system / "fast" / "target.vocab").unlink()
+    with pytest.raises(DataError, match=r"target\.vocab: No such file"):
+        folders.read(system)
 
 
 def test_only_its_own_folders_are_hybrid(system: Path) -> None:
@@ -105,6 +124,8 @@ BREAK: dict[str, tuple[Callable[[Path], object], str]] = {
     "no files": (lambda system: broken(system, files=None), "damaged"),
     "no size": (lambda system: broken(system, files={"lm0": {}}), "damaged (missing or wrong: 'size')"),
     "its ini not listed": (lambda system: broken(system, files={}), "moses.ini is not in its list"),
+    "a student outside": (lambda system: broken(system, fast="../x"), "leads out"),
+    "a student not listed": (lambda system: broken(system, fast="x"), "x/version is not in its list"),
     "a path outside": (lambda system: broken(system, files={"../x": {"size": 1, "sha256": ""}}), "leads out"),
     "text settings": (
         lambda system: broken(system, source={"language": "en"}),

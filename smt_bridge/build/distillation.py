@@ -1,0 +1,356 @@
+"""The text of the student: the training text as the finished system translates it.
+
+Of each n-best list the student gets the translation with the best sentence BLEU against the reference (Kim
+and Rush 2016), and of each line of monolingual source text the best translation. Lines for which there is no
+time keep their reference.
+
+student/plan.json                   how many lines are translated, with which stack; decided by measured speed
+student/partial student/chunks      tables without each part of the text, and finished translations, until
+                                    the training starts
+student/train.source train.target   the text of the student, raw
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from nmt.compute import device
+from nmt.io import files
+from nmt.text.clean import reason_against
+from nmt.work.store import ChunkRecords
+from smt_bridge import train_system
+from smt_bridge.build import evaluation
+from smt_bridge.build.config import Build, StepProgress
+from smt_bridge.build.corpus import LONGEST, RAW, WORDS, BuildTexts, clean_pairs
+from smt_bridge.build.plan import Plan, Rates
+from smt_bridge.build.training import MODEL, train_config
+from smt_bridge.build.tuning import sample_lines
+from smt_bridge.decoder import feature_lines
+from smt_bridge.decoder import system as systems
+from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import PhraseTranslation
+from smt_bridge.hybrid import decoder as hybrids
+from smt_bridge.hybrid import folder as hybrid
+from smt_bridge.hybrid.side import TextSide
+from smt_bridge.moses import ini as moses_ini
+from smt_bridge.tuning.bleu import COLUMNS, BleuReferences
+from smt_bridge.tuning.pro import smoothed_bleu
+
+log = logging.getLogger(__name__)
+
+FOLDER = "student"
+PLAN, CHUNKS, PARTIAL = (f"{FOLDER}/{name}" for name in ("plan.json", "chunks", "partial"))
+SOURCE, TARGET = f"{FOLDER}/train.source", f"{FOLDER}/train.target"
+INI = "student.ini"
+
+TRANSLATING = 1 / 3  # share of the student's time for the translations, at most
+STACKS = (50, 30, 20, 10)  # the first with which all lines fit into that time is taken, else the last
+BEAM = 2  # candidates that networks score, per hypothesis of the stack; the system itself has as many
+N_BEST = 50  # translations in a list
+TIMED = 16  # lines whose translation is timed, for each stack
+PARTS = 4  # of the training text
+CHUNK = 50  # lines that are translated between two saves
+
+
+# ---- plan -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StudentPlan:
+    """How much the system translates for the student, and with which stack."""
+
+    pairs: int  # of the training text
+    monolingual: int  # lines of the monolingual source text
+    translated: int  # pairs whose source is translated; the others keep their reference
+    translated_monolingual: int  # the others are left out
+    stack: int
+    seconds: float  # estimated
+
+
+def read_plan(build: Build) -> StudentPlan | None:
+    """Read what is translated; None if that is not decided yet."""
+    path = build.work / PLAN
+    return StudentPlan(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+def describe_text(plan: StudentPlan) -> str:
+    """Say what is translated, with which stack."""
+    text = f"{plan.translated:,} of {plan.pairs:,} pairs are translated"
+    if plan.translated < plan.pairs:
+        text += ", the others keep their reference"
+    if plan.monolingual:
+        text += f"; {plan.translated_monolingual:,} of {plan.monolingual:,} monolingual lines"
+    return f"{text}; stack {plan.stack}"
+
+
+# ---- what is translated by which system --------------------------------------------------------------------
+# A phrase table has whole sentences of its own training text, and would return them. So the training text is
+# divided, and each part is translated with tables and a count model of the other parts. Weights and networks
+# are those of the system.
+
+
+@dataclass(frozen=True)
+class SourceLine:
+    """A raw line to translate, with its reference."""
+
+    text: str
+    reference: str = ""  # empty for monolingual text
+
+
+@dataclass(frozen=True)
+class LineGroup:
+    """Lines that are translated by the same decoder."""
+
+    part: int | None  # of the training text, from whose other parts the tables are made; None: the system's
+    numbers: list[int]  # of the lines, among all pairs or among all monolingual lines
+    lines: list[SourceLine]
+
+
+def line_groups(
+    plan: StudentPlan, pairs: Sequence[SourceLine], monolingual: Sequence[SourceLine]
+) -> list[LineGroup]:
+    """Divide the lines of the plan, evenly spaced over their texts, into groups."""
+    chosen = sample_lines(range(len(pairs)), plan.translated)
+    parts = [[number for number in chosen if number % PARTS == part] for part in range(PARTS)]
+    groups = [
+        LineGroup(part, numbers, [pairs[number] for number in numbers]) for part, numbers in enumerate(parts)
+    ]
+    more = sample_lines(range(len(monolingual)), plan.translated_monolingual)
+    return [*groups, LineGroup(None, more, [monolingual[number] for number in more])]
+
+
+class Teacher:
+    """The finished system as a decoder, with its own tables or with those of other parts of the text."""
+
+    def __init__(self, build: Build) -> None:
+        """If the system has networks, torch is set up for this process: the CPU, with one thread. Errors as
+        from `smt_bridge.hybrid.folder.read`."""
+        self.build, self.hybrid = build, hybrid.read(build.folder)
+        self.config = self.hybrid.decoder_config()
+        self.lines = hybrids.make_lines(self.hybrid, self.config.max_line_words)
+        if feature_lines.needs_torch(moses_ini.read(self.hybrid.ini)):
+            device.set_up_device("cpu", 1, "mkl")
+
+    def listing(self, stack: int) -> DecoderConfig:
+        """Settings for n-best lists by a search with this stack."""
+        return replace(self.config, stack=stack, neural_beam=BEAM * stack, nbest=N_BEST, distinct=True)
+
+    def load(self, config: DecoderConfig, part: int | None = None) -> Decoder:
+        """Load the decoder of a group of lines. Errors as from `train_without`."""
+        ini = self.hybrid.ini if part is None else str(self.write_ini(train_without(self.build, part)))
+        system = systems.load_ini(moses_ini.read(ini), False, beside=True)
+        return Decoder(system, config, lines=self.lines)
+
+    def write_ini(self, model: Path) -> Path:
+        """Write an ini of the system with the files that the folder `model` has in place of its own."""
+
+        def resolve(name: str) -> str:
+            own = (model / name).exists()
+            return name if own else os.path.relpath(self.build.folder / name, model)
+
+        ini = moses_ini.replace_paths(moses_ini.read(self.hybrid.ini), resolve)
+        moses_ini.write(model / INI, ini)
+        return model / INI
+
+
+def train_without(build: Build, part: int) -> Path:
+    """Train the tables and the count model without a part of the training text; returns their folder. Errors
+    as from `train_system.train`."""
+    texts, folder = BuildTexts(build.work), build.work / PARTIAL / str(part)
+    config = train_config(build)
+
+    def write_rest(name: str, path: str, more: Iterable[str] = ()) -> str:
+        lines = (line for number, line in enumerate(files.read_lines(path)) if number % PARTS != part)
+        files.write_text(folder / name, chain(lines, more))
+        return str(folder / name)
+
+    pairs = files.count_lines(str(texts.path("train.target")))
+    monolingual = islice(files.read_lines(build.work / texts.lm()), pairs, None)
+    config = replace(
+        config,
+        source=write_rest("source", config.source),
+        target=write_rest("target", config.target),
+        alignment=write_rest("alignment", config.alignment),
+        lm_text=write_rest("lm", config.target, monolingual),
+    )
+    train_system.train(folder / MODEL, config)
+    return folder / MODEL
+
+
+# ---- translations ------------------------------------------------------------------------------------------
+
+
+def translate_text(build: Build) -> None:
+    """Decide how many lines are translated, translate them, and write the text of the student. DataError if
+    a text was changed, and as from `Teacher`."""
+    pairs, monolingual = training_pairs(build), monolingual_lines(build)
+    teacher = Teacher(build)
+    plan = read_plan(build)
+    if plan is None:
+        plan = decide(build, teacher, pairs, monolingual)
+        files.write_text(build.work / PLAN, [json.dumps(asdict(plan))])
+    log.info("student: %s", describe_text(plan))
+    config = teacher.listing(plan.stack)
+    groups = line_groups(plan, pairs, monolingual)
+    translations = translate_groups(build, groups, lambda part: teacher.load(config, part))
+    write_text(build, pairs, groups, translations)
+
+
+def training_pairs(build: Build) -> list[SourceLine]:
+    """The raw pairs that the tables were made from, as `corpus.prepare` selects them."""
+    splitters = [side.split for side in BuildTexts(build.work).sides(build.config)]
+    pairs = clean_pairs(build.config.source, build.config.target, RAW)
+    return [
+        SourceLine(*pair)
+        for pair in pairs
+        if not reason_against(" ".join(splitters[0](pair[0])), " ".join(splitters[1](pair[1])), WORDS)
+    ]
+
+
+def monolingual_lines(build: Build) -> list[SourceLine]:
+    """The lines of the monolingual source text that are not too long; none without such a text."""
+    path = build.config.monolingual_source
+    split = BuildTexts(build.work).sides(build.config)[0].split
+    lines = files.read_lines(path) if path else ()
+    return [SourceLine(line) for line in lines if 0 < len(split(line)) <= LONGEST]
+
+
+def decide(
+    build: Build, teacher: Teacher, pairs: Sequence[SourceLine], monolingual: Sequence[SourceLine]
+) -> StudentPlan:
+    """Measure the speed of the system with each stack, and choose the first with which there is time for all
+    lines."""
+    lines = [line.text for line in sample_lines([*pairs, *monolingual], TIMED)]
+    loaded = teacher.load(teacher.listing(STACKS[-1]))
+    loaded.translate(lines[:1])  # compiles the search, which takes long but once
+
+    def speeds() -> Iterator[tuple[int, float]]:
+        for stack in STACKS:
+            decoder = Decoder(
+                loaded.system, teacher.listing(stack), features=loaded.features, lines=loaded.lines
+            )
+            yield stack, seconds_per_line(decoder, lines, build.config.workers)
+
+    limit = TRANSLATING * 60 * build.config.student_minutes
+    return fit(len(pairs), len(monolingual), speeds(), max(0.0, limit - tables_seconds(build.plan)))
+
+
+def tables_seconds(plan: Plan) -> float:
+    """Estimated seconds of training the tables without each part."""
+    rates, words = Rates(), plan.sizes.target_words
+    training = words / rates.extracting + (words + plan.sizes.monolingual_words) / rates.counting
+    return PARTS * (rates.starting + training) / plan.speed
+
+
+def seconds_per_line(decoder: Decoder, lines: Sequence[str], workers: int) -> float:
+    """Measure the seconds that the translation of a line takes with `workers` threads."""
+    began = time.monotonic()
+    for _ in decoder.translate_all(lines, workers):
+        pass
+    return (time.monotonic() - began) / len(lines)
+
+
+def fit(pairs: int, monolingual: int, speeds: Iterator[tuple[int, float]], limit: float) -> StudentPlan:
+    """Choose the first stack with which all lines are translated in `limit` seconds, else the last one, with
+    as many lines as there is time for, pairs first. `speeds`: stack and seconds per line, in the order of
+    preference; drawn only as far as needed."""
+    total, plan = pairs + monolingual, None
+    for stack, seconds in speeds:
+        lines = max(1, min(total, int(limit / seconds)))
+        translated = min(pairs, lines)
+        plan = StudentPlan(
+            pairs, monolingual, translated, lines - translated, stack, seconds=round(lines * seconds, 1)
+        )
+        if lines == total:
+            break
+    assert plan  # there is a stack
+    return plan
+
+
+def translate_groups(
+    build: Build, groups: Sequence[LineGroup], load: Callable[[int | None], Decoder]
+) -> list[list[str]]:
+    """Translate the lines of each group, with a save after each CHUNK of them; returns the raw translations
+    of each group. `load`: returns the decoder of a part. Logs BLEU of the best translations and of the chosen
+    ones, against the references."""
+    target = BuildTexts(build.work).sides(build.config)[1]
+    records = ChunkRecords(build.work / CHUNKS)
+    progress = StepProgress(build, sum(len(group.lines) for group in groups))
+    translations, sums, number = list[list[str]](), np.zeros((2, COLUMNS)), 0
+    for group in groups:
+        decoder: Decoder | None = None
+        translations.append([])
+        for first in range(0, len(group.lines), CHUNK):
+            block = group.lines[first : first + CHUNK]
+            if number not in records:
+                decoder = decoder or load(group.part)
+                records.add(number, translate_block(decoder, block, target, build.config.workers))
+            saved = json.loads(records.read(number))
+            translations[-1] += saved["lines"]
+            sums += saved["stats"]
+            progress.add(len(block))
+            number += 1
+    best, chosen = (100 * evaluation.corpus_bleu(row[None]) for row in sums)
+    log.info(
+        "training text: BLEU %.2f of the best translations, %.2f of those that the student gets", best, chosen
+    )
+    return translations
+
+
+def translate_block(decoder: Decoder, block: Sequence[SourceLine], target: TextSide, workers: int) -> bytes:
+    """Translate lines, and choose a translation of each. Returns JSON with the raw texts, `lines`, and the
+    sums of the BLEU statistics of `choose`, `stats`."""
+    results = decoder.translate_all([line.text for line in block], workers)
+    rows = [
+        choose(decoder, result, target.words(line.reference) if line.reference else None)
+        for line, result in zip(block, results, strict=True)
+    ]
+    chosen, stats = zip(*rows, strict=True)
+    return json.dumps({"lines": chosen, "stats": np.sum(stats, 0).tolist()}).encode()
+
+
+def choose(
+    decoder: Decoder, translation: PhraseTranslation, reference: Sequence[str] | None
+) -> tuple[str, list[list[int]]]:
+    """Choose the translation with the best sentence BLEU, or without a reference the first; the first of
+    equal ones. Returns its raw text, and BLEU statistics of the first translation and of the chosen one, (2,
+    9), zeros without a reference."""
+    derivations = translation.derivations
+    best, stats = 0, np.zeros((1, COLUMNS), np.int64)
+    if reference is not None:
+        words = BleuReferences([reference])
+        stats = np.array([words.statistics(derivation.text) for derivation in derivations])
+        best = int(smoothed_bleu(stats.astype(np.float64)).argmax())
+    text = decoder.lines.text(replace(translation, derivations=[derivations[best]]))
+    return text, stats[[0, best]].tolist()
+
+
+def write_text(
+    build: Build,
+    pairs: Sequence[SourceLine],
+    groups: Sequence[LineGroup],
+    translations: Sequence[Sequence[str]],
+) -> None:
+    """Write the text of the student: all pairs in their order, then monolingual lines, then with
+    --student-references the pairs once more. Pairs that were not translated keep their reference, and so do
+    those with an empty translation; monolingual lines are then left out. `translations`: of each group."""
+    translated, more = dict[int, str](), list[tuple[str, str]]()
+    for group, texts in zip(groups, translations, strict=True):
+        if group.part is None:
+            more += [(line.text, text) for line, text in zip(group.lines, texts, strict=True) if text]
+        else:
+            translated |= dict(zip(group.numbers, texts, strict=True))
+    rows = [(pair.text, translated.get(number) or pair.reference) for number, pair in enumerate(pairs)]
+    rows += more
+    if build.config.student_references:
+        rows += [(pair.text, pair.reference) for pair in pairs]
+    files.write_text(build.work / SOURCE, (source for source, _ in rows))
+    files.write_text(build.work / TARGET, (target for _, target in rows))

@@ -1,0 +1,92 @@
+"""The student of a build: its time, how long it is trained, and what must stay the same."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import ConfigError
+from nmt.io import files
+from nmt.training.cost import Cost
+from smt_bridge.build import distillation, student
+from smt_bridge.build.config import Build, BuildConfig
+from smt_bridge.build.distillation import StudentPlan
+from smt_bridge.build.plan import CorpusSizes
+from smt_bridge.build.student import StudentTraining, training_length
+from tests.smt_bridge.build.builds import small_plan
+
+
+def build(folder: Path, **given: object) -> Build:
+    config = BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(folder / "system"), student=True)
+    return Build(replace(config, **given), small_plan("joint"))  # type: ignore[arg-type]
+
+
+# ---- how long it is trained --------------------------------------------------------------------------------
+
+
+COST = Cost("cpu", 1000, 10, 5000, 20.0, 3.0, epoch_updates=8, epoch_units=4000, validate_every=0, epochs=0)
+
+
+def test_the_training_takes_the_time_that_there_is() -> None:
+    """An update takes two seconds here, a validation three."""
+    plan = training_length(COST, 1060, most=1000)
+    assert plan.updates == 500 and plan.every == 25 and plan.warmup == 100 and plan.epochs == 62.5
+    assert plan.seconds == 1060
+    assert training_length(COST, 1060, most=10) == StudentTraining(80, 4, 16, 10.0, 220.0)
+    assert training_length(COST, -5, most=10).updates == student.LEAST  # there is always a student
+
+
+def test_the_minutes_are_shared_between_the_steps(tmp_path: Path) -> None:
+    made = build(tmp_path)
+    made.plan = replace(made.plan, sizes=CorpusSizes(29_000, 400_000, 420_000, 1000, 13_000))
+    seconds = dict[str, float]()
+    for minutes in (20.0, 60.0):
+        made.config.student_minutes = minutes
+        seconds = student.planned_seconds(made)
+        assert list(seconds) == [*(step.name for step in student.STEPS), "student-package"]
+        assert sum(seconds.values()) == pytest.approx(60 * minutes, abs=2)
+    few = replace(made, plan=replace(made.plan, sizes=CorpusSizes(290, 4000, 4200, 1000, 13_000)))
+    assert student.planned_seconds(few)["student-text"] < seconds["student-text"] / 10
+    made.config.student = False
+    assert not student.planned_seconds(made) and not list(student.plan_lines(made))
+
+
+def test_what_is_decided_is_shown(tmp_path: Path) -> None:
+    made = build(tmp_path)
+    assert any("all lines for which there is time" in line for line in student.plan_lines(made))
+    plan = StudentPlan(1000, 50, translated=900, translated_monolingual=0, stack=10, seconds=77.0)
+    files.write_text(made.work / distillation.PLAN, [json.dumps(asdict(plan))])
+    training = StudentTraining(1234, 60, 200, 5.5, 99.0)
+    files.write_text(made.work / student.TRAINING, [json.dumps(asdict(training))])
+    assert distillation.read_plan(made) == plan and student.read_training(made.work) == training
+    shown = "\n".join(student.plan_lines(made))
+    assert "900 of 1,000 pairs are translated, the others keep their reference; 0 of 50 mono" in shown
+    assert "1,234 updates, 5.5 epochs" in shown and "besides the budget" in shown
+    seconds = student.planned_seconds(made)
+    assert seconds["student-text"] == round(77 + distillation.tables_seconds(made.plan))
+    assert seconds["student"] == 99
+
+
+# ---- settings ----------------------------------------------------------------------------------------------
+
+
+def test_other_settings_of_a_student_are_refused(tmp_path: Path) -> None:
+    made = build(tmp_path)
+    made.work.mkdir(parents=True)
+    student.open_folder(made)
+    student.open_folder(made)
+    text = tmp_path / "mono.en"
+    text.write_text("A line.\n")
+    for name, value in (
+        ("student_minutes", 3.0),
+        ("student_references", True),
+        ("monolingual_source", str(text)),
+    ):
+        with pytest.raises(ConfigError, match=f"student: was started with another {name}; name the same"):
+            student.open_folder(Build(replace(made.config, **{name: value}), made.plan))  # type: ignore[arg-type]
+
+
+def test_the_larger_a_text_the_larger_its_batches() -> None:
+    batches = [student.recipe(pairs).batch for pairs in (0, 5000, 29_000)]
+    assert batches == sorted(batches) and len({*batches}) == 3
