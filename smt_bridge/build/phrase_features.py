@@ -31,10 +31,10 @@ def describe(extended: ExtendedPlan, features: PhraseFeatures) -> str:
     """Describe the extended system of a plan in a line. `features`: the plan's phrase_features."""
     if not extended.iterations:
         return f"{EXTENDED_SYSTEM}: left out, the build was behind its plan"
-    kept = "" if features == "all" else "; kept if it is better beyond chance"
+    condition = "" if features == "all" else "; kept if it is better beyond chance"
     return (
         f"{EXTENDED_SYSTEM}: operation sequences of order {extended.osm}, {extended.class_lm} word classes, "
-        f"reordering {extended.reordering_type}{kept}"
+        f"reordering {extended.reordering_type}{condition}"
     )
 
 

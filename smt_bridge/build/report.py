@@ -339,12 +339,12 @@ def extended_reason(choice: PhraseBasedChoice, always: bool) -> str:
     gain = 100 * (choice.whole[tuning.EXTENDED] - choice.whole[tuning.PHRASE_BASED])
     test = f"{gain:+.2f} BLEU on the development set, p = {choice.p:.3f}"
     if always:
-        kept = "has operation sequences and word classes, as the plan says whatever they gain"
+        features = "has operation sequences and word classes, as the plan says whatever they gain"
     elif choice.chosen == tuning.EXTENDED:
-        kept = "has operation sequences and word classes: they are better beyond chance"
+        features = "has operation sequences and word classes: they are better beyond chance"
     else:
-        kept = "has neither operation sequences nor word classes: they are not better beyond chance"
-    return f"The phrase-based system {kept} ({test})."
+        features = "has neither operation sequences nor word classes: they are not better beyond chance"
+    return f"The phrase-based system {features} ({test})."
 
 
 def about_build(build: Build) -> dict[str, str]:
