@@ -53,7 +53,7 @@ class OptionArrays(NamedTuple):
     """The O translation options of a sentence of n words, sorted by span. A span has at most M words."""
 
     score: Floats  # (O,) weighted: table scores, penalties, and other context-free features
-    bound: Floats  # (O,) weighted: upper bound of the language model scores in any context
+    bound: Floats  # (O,) weighted: upper bound of the language model scores in any context, stand-in included
     backward: Floats  # (O, K) weighted reordering scores relative to what precedes, by orientation
     forward: Floats  # (O, K) weighted reordering scores relative to what follows
     forward_id: Int32s  # (O,) equal for options with equal forward scores
@@ -96,8 +96,9 @@ class SearchParameters(NamedTuple):
 
 
 class SearchState(NamedTuple):
-    """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, K contexts, B
-    blocks of P language model scores, G regions; L language models, F stateful features."""
+    """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, A of a stack
+    that stateful features score, K contexts, B blocks of P language model scores, G regions; L language
+    models, F stateful features."""
 
     counters: Int64s  # (11,) see HYPOTHESES and so on
     # hypotheses, (H,)
@@ -149,6 +150,10 @@ class SearchState(NamedTuple):
     c_total: Floats
     c_context: Int32s
     c_regions: Int32s
+    # candidates of stacks, (n + 1,)
+    c_best: Floats  # (n + 1, A) the best totals of a stack so far, as a heap: the worst one is first
+    c_noted: Int32s  # how many of these there are
+    c_worst: Floats  # candidates with a lower total are dropped
     # contexts, (K,): the language model states after some words
     states: Int32s  # (K, L)
     context_table: Int32s
@@ -167,7 +172,7 @@ class SearchState(NamedTuple):
 
 
 class StateSizes(NamedTuple):
-    """Capacities of the arrays of a SearchState: H, E, C, M, Q, n, K, P, L, F and G, in this order."""
+    """Capacities of the arrays of a SearchState: H, E, C, M, Q, n, K, P, L, F, G and A, in this order."""
 
     hypotheses: int
     edges: int
@@ -180,6 +185,7 @@ class StateSizes(NamedTuple):
     models: int  # language models
     features: int  # stateful features
     regions: int = 1
+    scored: int = 0  # A
 
 
 def allocate(sizes: StateSizes) -> SearchState:
@@ -207,6 +213,7 @@ def allocate(sizes: StateSizes) -> SearchState:
         c_stack=ints(Q), c_coverage=ints(Q), c_parent=ints(Q), c_option=ints(Q), c_first=ints(Q),
         c_last=ints(Q), c_score=np.zeros(Q), c_total=np.zeros(Q),
         c_context=ints(Q), c_regions=ints(Q),
+        c_best=np.zeros((n + 1, sizes.scored)), c_noted=ints(n + 1), c_worst=np.zeros(n + 1),
         states=np.zeros((K, sizes.models), np.int32), context_table=hash_table(K),
         block_key=np.zeros(B, np.int64), block_start=ints(B), block_table=hash_table(B),
         lm_score=np.zeros(P), lm_alone=np.zeros(P if Q else 0), lm_context=ints(P),

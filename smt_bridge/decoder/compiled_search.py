@@ -3,10 +3,11 @@ thread keeps for the next sentence.
 
 Without stateful features, the calls simply go through all stacks. With them, each stack takes two stages.
 First all candidates are scored without these features, the first language model standing in for those that
-ask for it, and the best `neural_beam` candidates survive. Then the features score the survivors in one batch,
-those with wider beams first. A feature with a narrower beam scores only the best candidates so far, ranked
-with its own preview if it has one. The survivors are then recombined, now also by the features' states, and
-ranked again. With unlimited beams the result is the same as if every candidate were scored at once.
+ask for it, and the best `neural_beam` candidates survive; those that cannot be among these are dropped at
+once. Then the features score the survivors in one batch, those with wider beams first. A feature with a
+narrower beam scores only the best candidates so far, ranked with its own preview if it has one. The survivors
+are then recombined, now also by the features' states, and ranked again. With unlimited beams the result is
+the same as if every candidate were scored at once.
 """
 
 import heapq
@@ -117,6 +118,7 @@ class CompiledSearch:
                     models=self.models,
                     features=len(task.scorers),
                     regions=30_000 * factor if task.parameters.regions else 1,
+                    scored=task.model.beam if task.parameters.deferred else 0,
                 )
             )
         return state
@@ -247,8 +249,11 @@ def expected_totals(state: SearchState, task: SearchTask, chosen: Int64s, missin
 
 
 def best_indices(scores: Floats, count: int) -> Int64s:
-    """The indices of the `count` best of more than `count` scores, in increasing order."""
-    return np.sort(np.argpartition(-scores, count)[:count]).astype(np.int64)
+    """The indices of the `count` best of more than `count` scores, in increasing order; of equal scores the
+    first ones."""
+    least = np.partition(scores, -count)[-count]
+    better, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    return np.sort(np.concatenate([better, equal[: count - len(better)]])).astype(np.int64)
 
 
 def list_derivations(state: SearchState, task: SearchTask, listing: Listing) -> Paths:

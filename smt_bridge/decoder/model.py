@@ -264,6 +264,13 @@ class SearchModel:
         not scored yet: the sum of their `stand_in` x weight."""
         return sum(map(self.stand_in_weight, range(len(self.stateful))))
 
+    @cached_property
+    def early_weights(self) -> Floats:
+        """Weights of the language models (L,) before stateful features have scored, `stand_in` included."""
+        weights = self.lm_weights.copy()
+        weights[0] += self.stand_in
+        return weights
+
     def stand_in_weight(self, number: int) -> float:
         """The contribution of the stateful feature of index `number` to `stand_in`."""
         weighted = self.stateful[number]

@@ -99,9 +99,11 @@ class RowScores:
         score += system.weight("PhrasePenalty", self.weights)
         score += self.oov_scores(text, starts)
         estimates, bounds = np.zeros(len(rows)), np.zeros(len(rows))
-        for number, (lm, weight) in enumerate(zip(self.model.word_lms, self.model.lm_weights, strict=True)):
+        for number, (lm, weight) in enumerate(
+            zip(self.model.word_lms, self.model.early_weights, strict=True)
+        ):
             alone, upper = lm.phrases(ids[number], starts)
-            estimates += (weight + (self.model.stand_in if number == 0 else 0.0)) * alone
+            estimates += weight * alone
             # A negative weight rewards unlikely words, so there is no upper bound.
             bounds += weight * upper if weight >= 0 else math.inf
         return RowValues(score=score, bound=np.maximum(bounds, estimates), estimate=score + estimates)
@@ -347,7 +349,7 @@ class OptionBuilder:
             (part,) = sentence.slices([int(option)])
             score[option] = self.extra_score(sentence.extras[-1 - rows[option]])
             estimate[option] = score[option] + self.lm_estimate(lm_words[:, part])
-            bound[option] = 0.0 if (self.model.lm_weights >= 0).all() else math.inf
+            bound[option] = 0.0 if (self.model.early_weights >= 0).all() else math.inf
         for weighted in self.features:
             values = weighted.feature.of_options(sentence)
             gain = check_values(weighted.feature, values, sentence.size) @ weighted.weights

@@ -195,6 +195,35 @@ gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
             return
 
 
+@njit_inline
+def note_candidate(S: SearchState, stack: int, total: float) -> None:
+    """Note the total of a new candidate of a stack among the best ones, and raise the stack's threshold for
+    candidates: once there are as many as stateful features score, worse ones can no longer be among them."""
+    most, count = S.c_best.shape[1], S.c_noted[stack]
+    index = count
+    if count < most:
+        S.c_noted[stack] = count + 1
+        while index > 0 and S.c_best[stack, (index - 1) // 2] > total:
+            S.c_best[stack, index] = S.c_best[stack, (index - 1) // 2]
+            index = (index - 1) // 2
+        S.c_best[stack, index] = total
+    elif most > 0 and total > S.c_best[stack, 0]:  # the worst one goes
+        index = 0
+        below = 1
+        while below < most:
+            if below + 1 < most and S.c_best[stack, below + 1] < S.c_best[stack, below]:
+                below += 1
+            if S.c_best[stack, below] >= total:
+                below = most
+            else:
+                S.c_best[stack, index] = S.c_best[stack, below]
+                index = below
+                below = 2 * index + 1
+        S.c_best[stack, index] = total
+    if most > 0 and S.c_noted[stack] == most:
+        S.c_worst[stack] = S.c_best[stack, 0]
+
+
 # ---- language models ---------------------------------------------------------------------------------------
 # Hypotheses with the same last words have the same context, and the same options after it have the same
 # scores, which are computed once.
@@ -355,11 +384,11 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
         regions = -1 if parameters.regions else 0
         for option in range(first_option, first_option + options.number[span]):
             gain = gains.gain[orientation, option]
-            if not parameters.deferred:
-                if base + future + gains.most[orientation, option] < S.worst[stack] - SLACK:
-                    break  # neither this option nor those after it can reach the stack
-                if base + gain + future + options.bound[option] < S.worst[stack]:
-                    continue
+            worst = S.c_worst[stack] if parameters.deferred else S.worst[stack]
+            if base + future + gains.most[orientation, option] < worst - SLACK:
+                break  # neither this option nor those after it can reach the stack
+            if base + gain + future + options.bound[option] < worst - SLACK:
+                continue
             if block < 0:
                 key = (np.int64(context) * len(options.first) + span) * 2 + complete
                 block = find_block(S, key, options.number[span])
@@ -371,7 +400,10 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                 if S.counters[FULL]:
                     return
             score = base + gain + S.lm_score[slot]
-            if not parameters.deferred and score + future < S.worst[stack]:
+            total = score + future
+            if parameters.deferred:
+                total += parameters.stand_in * S.lm_alone[slot]
+            if total < worst:
                 continue
             if regions < 0:
                 regions = find_regions(S, hypothesis, start, last)
@@ -379,14 +411,14 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                     return
             if not parameters.deferred:
                 push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
-                    score + future, S.lm_context[slot], regions, 0, score - S.score[hypothesis])  # fmt: skip
+                    total, S.lm_context[slot], regions, 0, score - S.score[hypothesis])  # fmt: skip
             elif S.counters[CANDIDATES] < len(S.c_stack):
                 number = S.counters[CANDIDATES]
                 S.counters[CANDIDATES] += 1
                 S.c_stack[number], S.c_coverage[number], S.c_parent[number] = stack, reached, hypothesis
                 S.c_option[number], S.c_first[number], S.c_last[number] = option, start, last
-                S.c_score[number] = score
-                S.c_total[number] = score + future + parameters.stand_in * S.lm_alone[slot]
+                S.c_score[number], S.c_total[number] = score, total
+                note_candidate(S, stack, total)
                 S.c_context[number], S.c_regions[number] = S.lm_context[slot], regions
             else:
                 S.counters[FULL] = 1
@@ -412,6 +444,8 @@ def start_search(
     S.size[: n + 1] = 0
     S.worst[: n + 1] = NOTHING
     S.best[: n + 1] = NOTHING
+    S.c_noted[: n + 1] = 0
+    S.c_worst[: n + 1] = NOTHING
     find_coverage(S, 0, np.uint64(0), options.future, n)
     S.coverage[0], S.first[0], S.last[0], S.option[0], S.parent[0] = 0, -2, -1, -1, -1
     S.score[0], S.total[0] = 0.0, S.future[0]

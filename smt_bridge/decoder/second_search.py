@@ -13,8 +13,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from smt_bridge.decoder import plain
 from smt_bridge.decoder.arrays import Int32s
 from smt_bridge.decoder.compiled_search import compiled_search
@@ -28,9 +26,7 @@ class SecondSearch:
     def __init__(self, model: SearchModel, count: int, factor: int) -> None:
         """`model`: that of the first search. `count`: number of different texts to list; at most count x
         `factor` derivations are examined for them."""
-        weights = model.lm_weights.copy()
-        weights[0] += model.stand_in
-        self.model = replace(model, lm_weights=weights, stateful=())
+        self.model = replace(model, lm_weights=model.early_weights, stateful=())
         self.listing = Listing(count, True, factor)
         # With memory of its own: arrays of the two searches have different sizes.
         self.compiled = compiled_search(model)
@@ -41,8 +37,6 @@ class SecondSearch:
         whole sentence. Raises Stopped once `stop` is set."""
         own = replace(
             task,
-            # the bounds of the first search are for the language model's own weight
-            options=task.options._replace(bound=np.full_like(task.options.bound, np.inf)),
             parameters=task.parameters._replace(edges=True, deferred=False, stand_in=self.model.stand_in),
             model=self.model,
             scorers=(),

@@ -33,7 +33,7 @@ GROUPS = {
 def test_each_array_has_room_for_its_group() -> None:
     sizes = StateSizes(
         hypotheses=11, edges=0, coverages=4, moves=17, candidates=3, words=6, contexts=13, scores=19,
-        models=2, features=5, regions=7,
+        models=2, features=5, regions=7, scored=8,
     )  # fmt: skip
     state = allocate(sizes)
     left = set(state._fields) - {"counters"}
@@ -41,13 +41,13 @@ def test_each_array_has_room_for_its_group() -> None:
         for name in names.split():
             assert len(getattr(state, name)) == getattr(sizes, group), name
             left.remove(name)
-    for name in ("head", "size", "worst", "best"):
+    for name in ("head", "size", "worst", "best", "c_best", "c_noted", "c_worst"):
         assert len(getattr(state, name)) == sizes.words + 1
         left.remove(name)
     assert len(state.block_key) == len(state.block_start) == 5
     tables = {"table", "coverage_table", "context_table", "block_table", "region_table"}
     assert left == tables | {"block_key", "block_start"}
-    assert state.states.shape == (13, 2) and state.memory.shape == (11, 5)
+    assert state.states.shape == (13, 2) and state.memory.shape == (11, 5) and state.c_best.shape == (7, 8)
 
 
 def test_hash_tables_stay_half_empty() -> None:

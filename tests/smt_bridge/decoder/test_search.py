@@ -23,11 +23,18 @@ from smt_bridge.decoder.arrays import (
     StateSizes,
     allocate,
 )
-from smt_bridge.decoder.compiled_search import best_candidates, prepend_digest
+from smt_bridge.decoder.compiled_search import best_candidates, best_indices, prepend_digest
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import columns, features
-from smt_bridge.decoder.search import option_gains, push, search, select, stack_members
+from smt_bridge.decoder.search import (
+    note_candidate,
+    option_gains,
+    push,
+    search,
+    select,
+    stack_members,
+)
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import (
@@ -376,6 +383,25 @@ def test_the_best_candidates_in_their_order() -> None:
         for beam in (1, 5, 100):
             best = sorted(there, key=lambda number: -state.c_total[number])[:beam]
             assert best_candidates(state, stack, beam).tolist() == sorted(best)
+
+
+def test_of_equal_candidates_the_oldest_are_the_best() -> None:
+    assert best_indices(np.array([1.0, 2.0, 1.0, 2.0, 1.0]), 3).tolist() == [0, 1, 3]
+
+
+@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+@pytest.mark.parametrize("scored", [1, 2, 5, 12])
+def test_the_threshold_of_candidates_is_the_worst_that_can_still_be_scored(scored: int) -> None:
+    """Until there are as many, it is lower than any score."""
+    totals = np.random.default_rng(scored).integers(0, 9, 40).astype(float)  # some are equal
+    state = allocate(StateSizes(1, 0, 1, 0, 60, 3, 0, 0, 1, 0, scored=scored))
+    state.c_worst[:] = NOTHING
+    for number, total in enumerate(totals, 1):
+        note_candidate(state, 2, total)
+        best = sorted(totals[:number])[-scored:]
+        assert state.c_worst[2] == (best[0] if number >= scored else NOTHING)
+        assert sorted(state.c_best[2, : state.c_noted[2]]) == best
+    assert not state.c_noted[[0, 1, 3]].any()
 
 
 # ---- test derivations --------------------------------------------------------------------------------------

@@ -9,10 +9,11 @@ from typing import ClassVar, Self
 import numpy as np
 import pytest
 
+from nmt.compute.compiled import HAVE_NUMBA
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from smt_bridge.decoder import compiled_search, feature_values, system
-from smt_bridge.decoder.arrays import Floats, Int64s, SearchState
+from smt_bridge.decoder.arrays import CANDIDATES, Floats, Int64s, SearchState, allocate
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import (
@@ -130,6 +131,30 @@ def test_compiled_is_plain(lines: tuple[str, str], tmp_path: Path) -> None:
     for number in range(20):
         line = sentence(number, 1 + number % 6)
         same_lists(one.translate_line(line), other.translate_line(line), line)
+
+
+@pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
+@pytest.mark.parametrize("beam", [1, 4, 20])
+def test_candidates_that_are_dropped_early_would_not_have_been_scored(
+    beam: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lists are those of a search that keeps every candidate until its stack is scored."""
+    folder = add_feature(write_model(tmp_path, 3), *ALIGNED)
+    sources = [sentence(seed, 6) for seed in range(8)]
+
+    def lists() -> tuple[list[list[tuple[list[str], float]]], int]:
+        made, candidates = decoder(folder, neural_beam=beam), 0
+        results = []
+        for line in sources:
+            results.append([(row.text, row.total) for row in made.nbest([line], 20)[0]])
+            assert made.compiled and made.compiled.memory.state
+            candidates += int(made.compiled.memory.state.counters[CANDIDATES])
+        return results, candidates
+
+    results, candidates = lists()
+    monkeypatch.setattr(compiled_search, "allocate", lambda sizes: allocate(sizes._replace(scored=0)))
+    all_results, all_candidates = lists()
+    assert results == all_results and candidates < all_candidates
 
 
 @pytest.mark.parametrize("lines", [LETTERS, BOTH])
