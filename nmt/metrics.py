@@ -162,6 +162,7 @@ class BleuStatistics:
         used, TypeError for a str instead of a list."""
         check_lengths(hypotheses, references)
         check_tokenizer(tokenize)
+        # sacreBLEU wants the effective order for single sentences; their counts do not depend on it.
         metric = BLEU(tokenize=tokenize, lowercase=lowercase, effective_order=True)
         plain = BLEU(tokenize=tokenize, lowercase=lowercase)
         rows = []

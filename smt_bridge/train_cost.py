@@ -14,16 +14,22 @@ from smt_bridge.config import TrainConfig
 PHRASE_PAIRS, PHRASE_GROWTH = 3.5, 0.931  # phrase pairs: 3.5 words^0.931, of the words of both sides
 WORD_PAIRS, WORD_GROWTH = 148.0, 0.717  # pairs of words that occur together: 148 words^0.717
 ALIGNMENT_SECONDS, ALIGNMENT_GROWTH = 3.7e-6, 1.03  # CPU seconds: 3.7e-6 words^1.03
-EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds a word
-TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33  # of the files: a phrase pair, a word, a word
-KEPT_BYTES = 2.5  # texts and models of word alignment, of Multi30k: a word
-OSM_SECONDS, OSM_BYTES = 12e-6, 28.0  # of operations and their model, of Multi30k: a word of both sides
-WORK_BYTES, COUNT_BYTES = 500.0, 111.0  # of files of extraction, a phrase pair; of counts on disk, a word
-# Compiled: CPU seconds of a phrase pair and of a word of the language model; bytes of a phrase pair, by the
-# bits of a score (0: exact), and of a word.
+EXTRACTION_SECONDS, LM_SECONDS = 25e-6, 6e-6  # CPU seconds per word
+# Size of the model's files: bytes per phrase pair, per word of the language model's text, and per word of
+# both sides.
+TABLE_BYTES, LM_BYTES, ALIGNMENT_BYTES = 32.0, 29.0, 0.33
+# Temporary files: bytes per phrase pair in extraction, and per word for n-grams that are counted on disk.
+WORK_BYTES, COUNT_BYTES = 500.0, 111.0
+# Measured on Multi30k, per word of both sides: bytes of the copied texts and of the alignment models; CPU
+# seconds and bytes of the operation sequence model.
+KEPT_BYTES = 2.5
+OSM_SECONDS, OSM_BYTES = 12e-6, 28.0
+# Compilation: CPU seconds per phrase pair and per word of the language model's text. Compiled files: bytes
+# per phrase pair, by the bits of a quantized score (0: exact), and per word of that text.
 COMPILED_SECONDS, COMPILED_LM_SECONDS = 8e-6, 3e-6
 COMPILED_BYTES, COMPILED_LM_BYTES = {0: 67.0, 8: 35.0, 16: 50.0}, 22.0
-ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 1150.0, 4.0, 190e6  # peak memory of alignment
+# Peak memory of alignment: bytes per sentence pair, per pair of words that occur together, and in any case.
+ALIGNED_PAIR_BYTES, WORD_PAIR_BYTES, BASE_BYTES = 1150.0, 4.0, 190e6
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ def count_words(path: str) -> tuple[int, int]:
 
 def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int) -> TrainingCost:
     """Estimate the cost of a training. `processors`: those of this machine, all of which align; `workers`:
-    processes of the extraction. Pairs that are added to a model take no time to align."""
+    processes of the extraction. With --add the time of alignment is left out: only the new pairs are aligned,
+    by models that are already trained."""
     phrase_pairs = PHRASE_PAIRS * size.words**PHRASE_GROWTH
     word_pairs = WORD_PAIRS * size.words**WORD_GROWTH
     lm_words = size.lm_words * (2 if config.class_lm else 1)  # the model of classes has about as many n-grams

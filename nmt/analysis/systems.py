@@ -136,8 +136,8 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
         if missing or len(best) != count:
             problem = f"sentence {missing[0]} is missing" if missing else f"sentence {max(best)}"
             raise DataError(
-                f"{path}: {problem}, but {source} has {count} lines; an n-best list needs every sentence "
-                "once, numbered from 0"
+                f"{path}: {problem}, but {source} has {count} lines; an n-best list needs entries "
+                "for every sentence, numbered from 0"
             )
         return [best[number] for number in range(count)]
     if len(lines) != count:

@@ -1,7 +1,7 @@
 """Settings and checks of a training corpus; nmt/data/binarized.py stores it as ids.
 
 There are two kinds: parallel text, and the unique phrase pairs of a Moses phrase table, which are sampled
-uniformly whatever their counts (Cho et al. 2014, section 3.1; van Merriënboer 2018, section 4.3.1).
+uniformly whatever their counts (Cho et al. 2014a, section 3.1; van Merriënboer 2018, section 4.3.1).
 """
 
 import hashlib

@@ -72,8 +72,10 @@ class Walk(Generic[State]):
     join: Callable[[Sequence[State]], State]  # of states of the same tries
 
     def advance(self, state: State, rows: Tensor, words: Tensor, first: bool) -> tuple[Tensor, State]:
-        """Extend some rows of the level above by one word each, given by its index. Returns their features
-        and state."""
+        """Read the words of n nodes of a level. Returns their features (n, K) and the new state.
+
+        `state`: of the previous level; `rows` (n,): its row for the parent of each node; `words` (n,): the
+        index of each node's word among those of the walk; `first`: whether it is the first level."""
         return self.step(self.reorder(state, rows), words, first)
 
 

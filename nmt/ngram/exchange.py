@@ -50,7 +50,7 @@ class Neighbors(NamedTuple):
     words: Ints  # (P,)
     counts: Floats  # (P,)
 
-    def of(self, word: int, classes: Ints, count: int) -> Floats:
+    def by_class(self, word: int, classes: Ints, count: int) -> Floats:
         """How often a word of each class occurs next to the word, (C,), leaving out the word itself.
         `classes` (V,): the class of each word; `count`: C."""
         span = slice(self.starts[word], self.starts[word + 1])
@@ -128,8 +128,9 @@ class Exchange:
     def beside(self, word: int) -> tuple[Floats, Floats]:
         """How often each class occurs after and before a word, leaving out the word itself: (C,), (C,)"""
         words = self.words
-        return words.following.of(word, self.classes, self.count), words.preceding.of(
-            word, self.classes, self.count
+        return (
+            words.following.by_class(word, self.classes, self.count),
+            words.preceding.by_class(word, self.classes, self.count),
         )
 
     def put(self, word: int, index: int, following: Floats, preceding: Floats, sign: int) -> None:

@@ -5,10 +5,10 @@ words that follow a context are neighbors: its children. An n-gram is a record o
 
     last word | log10 p | whether it is a state | log10 back-off | link | first child
 
-log10 p and back-off are indices of a book of their values: the 2^bits values that stand for all, or exactly
-those that occur. The link is the longest context without the first word that can still matter: the state
-after an n-gram that is no state itself. The children of a record end where those of the next begin. Records
-of one word lack the word, those of the longest n-grams what follows log10 p but the link.
+log10 p and back-off are indices into code books, which hold at most 2^bits values that stand for all, or
+exactly those that occur. The link is the longest context without the first word that can still matter: the
+state after an n-gram that is no state itself. The children of a record end where those of the next begin.
+Records of one word lack the word, those of the longest n-grams what follows log10 p but the link.
 
 Nodes are numbered by length, from 1 on; 0 is the empty context. V words, M n-grams of one length.
 """
@@ -23,7 +23,7 @@ from nmt.ngram.texts import LN10, Floats, Ints
 
 # Columns of the layout, which has a row for each length: the number of the first node, how many there are,
 # the first bit of the first record, the bits of a record; for each field its first bit in the record and its
-# size; where the books begin.
+# size; where the code books begin.
 FIRST, COUNT, BASE, WIDTH = range(4)
 WORD, LOG_PROB, STATE, BACKOFF, LINK, CHILDREN = range(4, 16, 2)
 LOG_PROB_BOOK, BACKOFF_BOOK, COLUMNS = range(16, 19)
@@ -41,7 +41,7 @@ class Trie(NamedTuple):
     """The arrays of a trie."""
 
     records: Words64  # fields of bits, the first ones lowest
-    books: Floats  # log10
+    books: Floats  # code books, log10
     layout: Ints  # (order, COLUMNS)
 
     @property

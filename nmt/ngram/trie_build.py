@@ -1,5 +1,5 @@
 """Builds the trie of an n-gram model (nmt/ngram/trie.py): words in the order of their hashes, links between
-contexts, books of values.
+contexts, code books.
 
 M n-grams of one length, V words. Nodes of a model with M_1, M_2, ... n-grams are numbered by length, from 1
 on; 0 is the empty context.
@@ -39,7 +39,7 @@ from nmt.ngram.trie_vocabulary import hash_word
 
 BLOCK = 1 << 16  # records packed together: a multiple of 64, so that they fill whole words
 MOST_BITS = 16  # of a quantized value
-ROUNDS = 30  # of improving a book
+ROUNDS = 30  # of improving a code book
 OUTSIDE = -50.0  # log10 below which values stand for p = 0 and get entries of their own
 
 
@@ -126,15 +126,18 @@ def child(model: NgramModel, first: Ints, shorter: Ints, context: Ints, word: In
     return children
 
 
-# ---- books of values ---------------------------------------------------------------------------------------
+# ---- code books --------------------------------------------------------------------------------------------
 
 
 def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Floats, Ints]:
-    """Choose a book of values, (B,), increasing, and the index of its entry for each of `values`, (M,). With
-    `bits` 0, or where the different values are few enough, the book has all of them. Else at most 2^bits
-    entries stand for all: they begin as means of equally many values each (Federico and Bertoldi 2006), and
-    are moved to lower the squared error (Lloyd 1982). 0 and values that stand for p = 0 stay exact, as far as
-    half of the entries suffice. `storage`: of the indices. OSError if the disk is full."""
+    """Choose a code book for log10 `values`, (M,). Returns its entries in increasing order, (B,), and the
+    index of the entry that stands for each value, (M,). `storage`: of the indices. OSError if the disk is
+    full.
+
+    With `bits` 0, or if there are at most 2^bits distinct values, the entries are these values. Otherwise
+    there are at most 2^bits entries. They begin as means of equally many values each (Federico and Bertoldi
+    2006), and are moved to lower the squared error (Lloyd 1982). 0 and values that stand for p = 0 stay
+    exact, in up to half of the entries."""
     distinct, counts = count_values(values)
     codes = storage.empty(len(values), np.int64)
     if not bits or len(distinct) <= 1 << bits:
@@ -164,7 +167,7 @@ def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tupl
 
 
 class TrieBuilder:
-    """The layout and books of a model's trie, and its records in blocks, which need not be in memory
+    """The layout and code books of a model's trie, and its records in blocks, which need not be in memory
     together."""
 
     def __init__(self, model: NgramModel, bits: int, storage: ArrayStorage) -> None:
@@ -244,7 +247,7 @@ class TrieBuilder:
             for rows in blocks(len(level.keys)):
                 log10 = self.books[self.layout[n, LOG_PROB_BOOK] + codes[LOG_PROB][rows]]
                 np.maximum.at(most, level.keys[rows] % len(most), log10)
-            if BACKOFF in codes:  # each value of a book stands for a weight
+            if BACKOFF in codes:  # each value of a code book stands for a weight
                 first = self.layout[n, BACKOFF_BOOK]
                 weights = self.books[first : first + 1 + codes[BACKOFF].max(initial=0)]
                 highest_weight = max(highest_weight, float(weights.max(initial=0.0)))

@@ -403,7 +403,7 @@ class SearchConstraints:
         return self.requirements[slot][1].vocabulary() if slot in self.requirements else set()
 
     def start(self, slots: Iterable[int]) -> list[ConstraintStates]:
-        """Constraint states of sentences before the first unit."""
+        """Constraint states of the sentences in these slots, before the first unit."""
         return [tuple(constraint.start() for constraint in self.constraints[slot]) for slot in slots]
 
     def follow(

@@ -77,7 +77,7 @@ class Schema:
 
     def keys(self) -> list[str]:
         """Every key, sections included: `data`, `data.source`, `data.source.language`, ..."""
-        return [*keys_of(RunConfig), self.section, *keys_of(self.config, f"{self.section}.")]
+        return [*dotted_keys(RunConfig), self.section, *dotted_keys(self.config, f"{self.section}.")]
 
     def is_section(self, key: str) -> bool:
         return any(name.startswith(f"{key}.") for name in self.keys())
@@ -109,7 +109,7 @@ class Schema:
         return f"; expected one of {', '.join(name.rpartition('.')[2] for name in siblings)}"
 
 
-def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
+def dotted_keys(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
     """Every dotted key of a dataclass and of the dataclasses in it, each after `prefix`; keys in a list look
     like `data.corpora[].name`. Leaves out `model` and `lm`, whose class depends on their type."""
     keys: list[str] = []
@@ -117,10 +117,10 @@ def keys_of(kind: "type[DataclassInstance]", prefix: str = "") -> list[str]:
         if prefix or item.name not in SECTION_REGISTRIES:
             keys.append(prefix + item.name)
         if isinstance(item.type, type) and is_dataclass(item.type):
-            keys += keys_of(item.type, f"{prefix}{item.name}.")
+            keys += dotted_keys(item.type, f"{prefix}{item.name}.")
         for part in get_args(item.type) if get_origin(item.type) is list else ():
             if is_dataclass(part):
-                keys += keys_of(cast("type[DataclassInstance]", part), f"{prefix}{item.name}[].")
+                keys += dotted_keys(cast("type[DataclassInstance]", part), f"{prefix}{item.name}[].")
     return keys
 
 

@@ -309,8 +309,8 @@ def rows(values: Tensor, vocab: MarianVocab) -> Tensor:
 
 
 def check_positions(weights: WeightsFile, name: str, settings: MarianSettings) -> None:
-    """DataError for position vectors in the file, which older versions of the library wrote, that are not the
-    usual ones."""
+    """DataError if the file has position vectors, as older versions of the library wrote, and they are not
+    Marian's sinusoids."""
     if name not in weights.tensors:
         return
     positions = weights.take(name, settings.positions, settings.embedding)

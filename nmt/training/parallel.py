@@ -5,7 +5,7 @@
 The processes take the batches of an update in turn (nmt/data/batches.py). DistributedDataParallel takes the
 mean of the gradients, so costs are multiplied by the number of processes: the result is that of one process
 that computes all batches of an update. The first process logs, validates and saves; the others follow its
-decisions. If a process is lost, all end, and torchrun restarts the remaining ones.
+decisions. If a process is lost, all end, and torchrun starts them again on the remaining hosts.
 """
 
 import logging
@@ -39,7 +39,7 @@ MOST_VALUES = 4  # maximum number of values that the first process sends at a ti
 BEAT = 30.0  # seconds between two heartbeats of the first process, while the others wait for it
 DYING = 60.0  # seconds that an earlier process may take to end, and a shared file system to show new files
 NEW_STORES = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # for torchrun: each start gets a store of its own
-LOOK = 0.2  # seconds between two checks
+POLL = 0.2  # seconds between two looks at the files of the run
 
 # What gloo says when a connection breaks; NCCL's errors have a class of their own.
 LOST = re.compile(r"(?i)gloo|connection (closed|reset|refused)|broken pipe")
@@ -193,7 +193,7 @@ class Team:
         [wanted] = self.broadcast(float(fingerprint(directory)))
         until = time.monotonic() + DYING
         while not (seen := fingerprint(directory) == wanted) and time.monotonic() < until:
-            time.sleep(LOOK)
+            time.sleep(POLL)
         if self.totals(float(seen)) != [self.size]:
             which = (
                 "another process" if seen else f"process {self.rank} of {self.size}, on {platform.node()},"

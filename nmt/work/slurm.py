@@ -101,7 +101,7 @@ def start_cluster(path: str) -> "SLURMCluster":
         raise UserError(MISSING) from error
     if not shutil.which("sbatch"):
         raise UserError(
-            f"--cluster slurm:{path}: the program sbatch is missing; start the command on a host of Slurm"
+            f"--cluster slurm:{path}: the program sbatch is missing; start the command on a Slurm login node"
         )
     security = Security(require_encryption=True)
     keywords = job_options(config) | {"scheduler_options": {"dashboard_address": ":0"}}

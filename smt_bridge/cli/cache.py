@@ -33,7 +33,11 @@ def parser() -> options.Parser:
         dest="action", required=True, metavar="ACTION", parser_class=options.ActionParser
     )
     for name, description in (
-        ("list", "Print the size in MB, the last use and the original files of each entry or export."),
+        (
+            "list",
+            "Print the size in MB and the last use of each entry and export, with the original files of an "
+            "entry or the folder of an export.",
+        ),
         ("clear", "Remove all entries and exports."),
     ):
         action = actions.add_parser(name, description=description, help=description)

@@ -24,7 +24,7 @@ class ReorderingConstraints(NamedTuple):
     are empty if it has neither."""
 
     wall: NDArray[np.bool_]  # (n,) whether a wall of the whole sentence follows the word
-    local: NDArray[np.int32]  # (n,) the zone in which alone a wall after the word applies; else NO_ZONE
+    local: NDArray[np.int32]  # (n,) the only zone in which a wall after the word applies; NO_ZONE if none
     zones: NDArray[np.int32]  # (Z, 2) first and last word
 
     @property

@@ -33,9 +33,10 @@ CELLS, HEAP, WAITING, POPS, MEMBERS = range(5)
 
 
 class Cubes(NamedTuple):
-    """Working memory of cube pruning: H hypotheses, C coverages, M edges, Q cells of a stack."""
+    """Working memory of cube pruning for a sentence of n words: H hypotheses, C coverages, M edges, Q cells
+    of a stack."""
 
-    counters: Int64s
+    counters: Int64s  # (5,) see CELLS and so on
     member: Int32s  # (H,) hypotheses to be extended, best first for each coverage
     first_member: Int32s  # (C,) index in `member` of the first hypothesis of a coverage
     members: Int32s  # (C,) number of its hypotheses
@@ -45,10 +46,10 @@ class Cubes(NamedTuple):
     first_edge: Int32s  # (n + 1,) first edge that leads to each stack
     last_edge: Int32s  # (n + 1,)
     cell_edge: Int32s  # (Q,) edge of a cell
-    row: Int32s  # (Q,)
-    column: Int32s  # (Q,)
-    score: Floats  # (Q,)
-    total: Floats  # (Q,)
+    row: Int32s  # (Q,) index of its hypothesis among those of the edge
+    column: Int32s  # (Q,) index of its option among those of the span
+    score: Floats  # (Q,) weighted, of the phrases so far
+    total: Floats  # (Q,) score plus future cost
     context: Int32s  # (Q,) language model context after the option
     heap: Int32s  # (Q,) cells, best first
     table: Int32s  # hash table of cells

@@ -77,14 +77,14 @@ def respects_constraints(
     node: SearchNode, start: int, last: int, limit: int, constraints: ReorderingConstraints
 ) -> bool:
     """Whether walls and zones allow the untranslated span from `start` to `last` to be translated after a
-    hypothesis. `limit`: the distortion limit, -1 for none. Written like the rules themselves, with sets of
-    words."""
+    hypothesis. `limit`: the distortion limit, -1 for none. Follows the rules of `coverage.permits`, with sets
+    of words."""
     gap = next(word for word in range(start + 1) if word not in node.covered)
     beyond = {word for word in node.covered if word > gap}
     if start == gap and not beyond:
         return True
     if start > gap and any(constraints.wall[gap:last]):
-        return False
+        return False  # a gap is left before a wall
     span = set(range(start, last + 1))
     for number, (first, end) in enumerate(constraints.zones.tolist()):
         zone = set(range(first, end + 1))
@@ -93,17 +93,17 @@ def respects_constraints(
         if not missing or not (span & zone or entered):
             continue
         if not span & zone:
-            return False
+            return False  # leaves a zone that is not finished
         if start > gap and 0 <= limit <= end - gap:
-            return False
+            return False  # the first gap could not be reached from the zone's end
         if start <= first:
             continue
         if last > end and not missing <= span:
-            return False
+            return False  # leaves a gap in the zone
         if last <= end:
             skipped = min((word for word in missing if word < start), default=last)
             if any(constraints.local[word] == number for word in range(skipped, min(end, last))):
-                return False
+                return False  # a gap is left before a wall of the zone
     return True
 
 

@@ -36,7 +36,7 @@ class CountLM(PairFeature):
         return digest("reverse-lm" if self.reverse else "lm", [trie_model.identity_file(self.path)])
 
     def score(self, pairs: WordPairs) -> Values:
-        """Natural log p of each target."""
+        """Natural log p of each target: (pairs,)"""
         texts = [words[::-1] for words in pairs.targets] if self.reverse else pairs.targets
         return np.array([scores.sum() for scores in self.model.scores(texts, pairs.whole)], np.float64)
 
@@ -64,7 +64,7 @@ class UnknownWords(PairFeature):
         return digest("unknown-words", [self.path], self.side.encode())
 
     def score(self, pairs: WordPairs) -> Values:
-        """The number of unknown words in each pair."""
+        """The number of unknown words in each pair, on the side `side`."""
         if self.side == "target":
             return np.array([self.count(words) for words in pairs.targets], np.float64)
         counts = [self.count(words) for words in pairs.sources]

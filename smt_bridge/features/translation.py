@@ -1,8 +1,8 @@
 """Translation models as features: log p(target | source) by an encoder-decoder, or log p(source | target) by
 one of the other direction.
 
-This is the phrase score of Cho et al. 2014, section 3.1; whole sentences are scored in the same way. Torch is
-not imported: see kinds.py for runs that it computes.
+This is the phrase score of Cho et al. 2014a, section 3.1; whole sentences are scored in the same way. Torch
+is not imported here; the features of runs that torch computes are in kinds.py.
 """
 
 import math

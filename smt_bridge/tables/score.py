@@ -254,8 +254,8 @@ class ScoringEstimate:
 
 
 def estimate_speed(table_survey: TableSurvey, features: FeatureSet) -> ScoringEstimate:
-    """Measure the speed of this process on the table's sample: on one chunk, and on further ones until
-    ESTIMATE_SECONDS have passed."""
+    """Measure the speed of this process on the table's sample, and its peak memory: on one chunk, and on
+    further ones until ESTIMATE_SECONDS have passed."""
     clock, count = time.monotonic(), 0
     for chunk in table_survey.sample:
         features.compute([of_phrases(chunk)] * len(features))

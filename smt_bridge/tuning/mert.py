@@ -51,7 +51,7 @@ class LineSearch:
         self, values: Floats, direction: Floats, limits: tuple[float, float] | None = None
     ) -> tuple[float, float]:
         """The step along `direction` (D,) with the highest corpus BLEU, and this BLEU. `values`: scores at
-        step 0, (N,); `limits`: the shortest and the longest step allowed; None for any."""
+        step 0, (N,); `limits`: the smallest and the largest step allowed; None for any."""
         pool = self.pool
         find, add = (trace_envelope, sum_bends) if HAVE_NUMBA else (envelope, cumulative_statistics)
         first, rows_before, rows_after, steps = find(values, self.slopes(direction), pool.starts)

@@ -1,5 +1,5 @@
-"""Output layers: from features to a distribution over the vocabulary, one file each. `OUTPUTS` has them by
-the names that `model.output` and `lm.output` take; your own adds a line: OUTPUTS["mine"] = Mine."""
+"""Output layers: from features to a distribution over the vocabulary. `OUTPUTS` has them by the
+names that `model.output` and `lm.output` take; your own adds a line: OUTPUTS["mine"] = Mine."""
 
 from dataclasses import fields
 
