@@ -224,6 +224,22 @@ def note_candidate(S: SearchState, stack: int, total: float) -> None:
         S.c_worst[stack] = S.c_best[stack, 0]
 
 
+@njit_inline
+def store_candidate(S: SearchState, stack: int, coverage: int, parent: int, option: int, first: int,
+last: int, score: float, total: float, context: int, regions: int) -> None:  # fmt: skip
+    """Store a candidate of a stack. Sets `counters[FULL]` if memory runs out."""
+    number = S.counters[CANDIDATES]
+    if number == len(S.c_stack):
+        S.counters[FULL] = 1
+        return
+    S.counters[CANDIDATES] += 1
+    S.c_stack[number], S.c_coverage[number], S.c_parent[number] = stack, coverage, parent
+    S.c_option[number], S.c_first[number], S.c_last[number] = option, first, last
+    S.c_score[number], S.c_total[number] = score, total
+    S.c_context[number], S.c_regions[number] = context, regions
+    note_candidate(S, stack, total)
+
+
 # ---- language models ---------------------------------------------------------------------------------------
 # Hypotheses with the same last words have the same context, and the same options after it have the same
 # scores, which are computed once.
@@ -412,16 +428,9 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
             if not parameters.deferred:
                 push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
                     total, S.lm_context[slot], regions, 0, score - S.score[hypothesis])  # fmt: skip
-            elif S.counters[CANDIDATES] < len(S.c_stack):
-                number = S.counters[CANDIDATES]
-                S.counters[CANDIDATES] += 1
-                S.c_stack[number], S.c_coverage[number], S.c_parent[number] = stack, reached, hypothesis
-                S.c_option[number], S.c_first[number], S.c_last[number] = option, start, last
-                S.c_score[number], S.c_total[number] = score, total
-                note_candidate(S, stack, total)
-                S.c_context[number], S.c_regions[number] = S.lm_context[slot], regions
             else:
-                S.counters[FULL] = 1
+                store_candidate(S, stack, reached, hypothesis, option, start, last, score, total,
+                    S.lm_context[slot], regions)  # fmt: skip
             if S.counters[FULL]:
                 return
 
