@@ -156,6 +156,9 @@ def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tupl
         cuts = np.unique(np.concatenate([[0], middle, [len(usual)]]))
     means = np.diff(sum_before[cuts]) / np.diff(count_before[cuts])
     book = np.unique(np.concatenate([fixed, means]))
+    if len(book) == 1:
+        codes[:] = 0
+        return book, codes
     for rows in blocks(len(values)):
         part = values[rows]
         above = np.clip(np.searchsorted(book, part), 1, len(book) - 1)

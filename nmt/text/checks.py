@@ -135,6 +135,13 @@ def entity(line: str) -> int:
     return NOWHERE
 
 
+def markup(line: str) -> int:
+    """Position of the first HTML tag or entity, or NOWHERE."""
+    tag = TAG.search(line) if "<" in line else None
+    positions = [tag.start() if tag else NOWHERE, entity(line)]
+    return min((position for position in positions if position != NOWHERE), default=NOWHERE)
+
+
 def not_composed(line: str) -> int:
     """Position of the first character that is not in Unicode's normal form C, such as e with a combining
     accent, or NOWHERE."""
@@ -190,7 +197,7 @@ CHECKS = {
     ),
     "html": Check(
         "lines with HTML tags or entities",
-        lambda line: max(position_finder(TAG)(line) if "<" in line else NOWHERE, entity(line)),
+        markup,
         "remove the markup; a model would learn to write it",
     ),
     "cut": Check(

@@ -42,7 +42,7 @@ from smt_bridge.hybrid import folder as hybrid
 from smt_bridge.hybrid.side import TextSide
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences
-from smt_bridge.tuning.pro import smoothed_bleu
+from smt_bridge.tuning.ranking import smoothed_bleu
 
 log = logging.getLogger(__name__)
 

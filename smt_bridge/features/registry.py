@@ -1,8 +1,8 @@
 """The kinds of features that the option `--feature TYPE[:NAME]=PATH` accepts.
 
 TYPE names a kind: a class that is registered in FEATURES. The built-in ones are defined in kinds.py,
-count_kinds.py and translation.py, and registered as `LazyKind`, which only stores the name of the class, so
-that --help does not import torch.
+count_features.py and translation.py, and registered as `LazyKind`, which only stores the name of the class,
+so that --help does not import torch.
 """
 
 import importlib
@@ -118,7 +118,7 @@ class LazyKind:
 
 RUN_TRANSLATION = "smt_bridge.features.kinds:RunTranslation"
 EXPORTED_TRANSLATION = "smt_bridge.features.translation:ExportedTranslation"
-COUNT_LM = "smt_bridge.features.count_kinds:CountLM"
+COUNT_LM = "smt_bridge.features.count_features:CountLM"
 JOINT = "smt_bridge.features.kinds:Joint"
 FEATURES: Registry[FeatureKind] = Registry(
     "feature",
@@ -158,7 +158,7 @@ FEATURES: Registry[FeatureKind] = Registry(
         "unknown-words": LazyKind(
             "UnknownWords",
             "number of words outside the vocabulary of a run directory, or of a file of nmt-vocab",
-            "smt_bridge.features.count_kinds:UnknownWords",
+            "smt_bridge.features.count_features:UnknownWords",
             torch=False,
         ),
     },

@@ -13,7 +13,7 @@ import numpy as np
 from nmt.config.settings import number
 from smt_bridge.tuning.bleu import ORDER
 from smt_bridge.tuning.pool import Floats, Ints, Pool, normalize
-from smt_bridge.tuning.pro import scale_lists
+from smt_bridge.tuning.ranking import scale_lists
 from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 # ---- the objective -----------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from nmt.config.settings import name_in, number
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.mert import Mert
-from smt_bridge.tuning.pro import Logistic, Margin, Pro
+from smt_bridge.tuning.ranking import Logistic, Margin, Pro
 from smt_bridge.tuning.tuner import Tuner
 
 # ---- registry ----------------------------------------------------------------------------------------------

@@ -111,6 +111,12 @@ def test_quantized_scores_are_those_of_the_rounded_model() -> None:
         assert one.tobytes() == other.tobytes()
 
 
+def test_a_book_of_one_value() -> None:
+    """One bit, and all values stand for p = 0: half of the entries are exact, the others have no value."""
+    book, codes = trie_build.make_book(np.array([-99.0, -98.0, -97.0]), 1)
+    assert len(book) == 1 and codes.tolist() == [0, 0, 0]
+
+
 @pytest.mark.ci
 def test_books() -> None:
     """Few values stay as they are; of many, 0 and p = 0 do, and each of the others gets the nearest entry.

@@ -42,6 +42,8 @@ def test_sound_lines(line: str) -> None:
         ("html", "a <b>fat</b> cat", 2),
         ("html", 'x <a href="y">', 2),
         ("html", "a&nbsp;b", 1),
+        ("html", "&nbsp; <b>x</b>", 0),
+        ("html", "<b>x</b> &nbsp;", 0),
         ("html", "a &amp; b &eacute;", 10),
         ("subwords", "lo@@ wer", 2),
         ("subwords", "the lo@@", 6),

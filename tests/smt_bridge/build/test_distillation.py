@@ -26,7 +26,7 @@ from smt_bridge.build.distillation import (
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.tuning.bleu import BleuReferences
-from smt_bridge.tuning.pro import smoothed_bleu
+from smt_bridge.tuning.ranking import smoothed_bleu
 from tests.smt_bridge.build.builds import config, small_plan
 from tests.smt_bridge.build.test_student import build
 from tests.smt_bridge.decoder.models import sentence, write_model

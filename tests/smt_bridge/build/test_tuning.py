@@ -24,7 +24,7 @@ from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import make_references, starting_weights
 from smt_bridge.tuning.pool import Floats, Pool
-from smt_bridge.tuning.pro import Pro
+from smt_bridge.tuning.ranking import Pro
 from tests.smt_bridge.build.builds import decodable, small_plan
 from tests.smt_bridge.tuning.test_mert import random_pool
 

@@ -17,7 +17,7 @@ from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
 from nmt.text.vocab import Vocab
 from smt_bridge.cli import rescore
 from smt_bridge.features.base import WordPairs, of_phrases
-from smt_bridge.features.count_kinds import CountLM, UnknownWords, vocab_path
+from smt_bridge.features.count_features import CountLM, UnknownWords, vocab_path
 from smt_bridge.features.kinds import Joint, MixtureLM, NeuralLM, RunTranslation
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.features.translation import CorpusShares

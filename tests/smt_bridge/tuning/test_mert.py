@@ -16,7 +16,7 @@ from smt_bridge.tuning.bleu import COLUMNS
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.mert import Bends, LineSearch, envelope, trace_envelope
 from smt_bridge.tuning.pool import Floats, Ints, Pool
-from smt_bridge.tuning.pro import Pro, logistic
+from smt_bridge.tuning.ranking import Pro, logistic
 from smt_bridge.tuning.tuner import TuningPoint
 
 # ---- test mert ---------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from smt_bridge.tuning import pool as pools
-from smt_bridge.tuning import pro
+from smt_bridge.tuning import ranking
 from smt_bridge.tuning.bleu import COLUMNS
 from smt_bridge.tuning.kbmira import Kbmira, sentence_bleu
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pool import Pool
-from smt_bridge.tuning.pro import (
+from smt_bridge.tuning.ranking import (
     Logistic,
     Loss,
     Margin,
@@ -125,26 +125,26 @@ def test_the_minimum_of_a_loss_with_corners(ridge: float) -> None:
     def cost(weights: np.ndarray) -> float:
         return loss(weights)[0] + ridge * float(weights @ weights) / 2
 
-    found = pro.bundle_minimum(loss, 2, ridge, 1e-4, 500)
+    found = ranking.bundle_minimum(loss, 2, ridge, 1e-4, 500)
     axis = np.linspace(-6, 6, 81)
     least = min(cost(np.array([one, other])) for one in axis for other in axis)
     assert cost(found) <= least * (1 + 1e-4)
     for step in (*np.eye(2), *-np.eye(2)):
         assert cost(found + 0.1 * step) > cost(found)
-    loose = pro.bundle_minimum(loss, 2, ridge, 0.2)
+    loose = ranking.bundle_minimum(loss, 2, ridge, 0.2)
     assert cost(found) * (1 - 1e-12) <= cost(loose) <= least * 1.25
 
 
 def test_a_single_corner_is_met_exactly() -> None:
     """max(0, 1 - w) + w² / 20 is lowest at the corner."""
-    found = pro.bundle_minimum(pairwise_hinge(np.ones((1, 1)), np.ones(1)), 1, 0.1, 1e-9)
+    found = ranking.bundle_minimum(pairwise_hinge(np.ones((1, 1)), np.ones(1)), 1, 0.1, 1e-9)
     assert found[0] == pytest.approx(1)
 
 
 def test_shares_are_of_the_simplex() -> None:
     rng = np.random.default_rng(2)
     slopes, heights = rng.normal(size=(6, 3)), rng.normal(size=6)
-    shares = pro.mix_tangents(slopes, heights, 0.5, np.eye(6)[0])
+    shares = ranking.mix_tangents(slopes, heights, 0.5, np.eye(6)[0])
     assert shares.sum() == pytest.approx(1) and (shares >= 0).all()
     weights = -(slopes.T @ shares) / 0.5
     values = slopes @ weights + heights
