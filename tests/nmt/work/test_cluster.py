@@ -142,6 +142,6 @@ def test_bad_settings(text: str, message: str, tmp_path: Path) -> None:
 def test_no_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(
-        UserError, match=r"slurm\.yaml: the program sbatch is missing; start the command on a host"
+        UserError, match=r"slurm\.yaml: the program sbatch is missing; start the command on a Slurm"
     ):
         cluster.connect(f"slurm:{written(tmp_path, TEXT)}")
