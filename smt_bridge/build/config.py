@@ -1,19 +1,24 @@
 """Settings of a build, and its folders."""
 
+import json
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nmt.config.settings import choice, number, setting
+from nmt.io import files
 from nmt.work.store import Store
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from smt_bridge.build.plan import Plan
 
 WORK = "build"  # subfolder of the system's folder, for all files that decoding does not need
+Record = TypeVar("Record")
 
 
 @dataclass
@@ -118,6 +123,16 @@ class Build:
     def store(self) -> Store:
         """Store of the work folder, which records the files that finished steps have written."""
         return Store(self.work)
+
+
+def write_record(path: Path, record: "DataclassInstance") -> None:
+    """Store the fields of a result as JSON, whole or not at all."""
+    files.write_text(path, [json.dumps(asdict(record))])
+
+
+def read_record(path: Path, kind: type[Record]) -> Record:
+    """Read a result of the class `kind` that `write_record` has stored."""
+    return kind(**json.loads(path.read_text(encoding="utf-8")))
 
 
 @dataclass

@@ -15,7 +15,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from nmt.text.clean import reason_against
 from nmt.work.store import ChunkRecords
 from smt_bridge import train_system
 from smt_bridge.build import evaluation
-from smt_bridge.build.config import Build, StepProgress
+from smt_bridge.build.config import Build, StepProgress, read_record, write_record
 from smt_bridge.build.corpus import LONGEST, RAW, WORDS, BuildTexts, clean_pairs
 from smt_bridge.build.plan import Plan, Rates
 from smt_bridge.build.training import MODEL, train_config
@@ -78,7 +78,7 @@ class StudentPlan:
 def read_plan(build: Build) -> StudentPlan | None:
     """Read what is translated; None if that is not decided yet."""
     path = build.work / PLAN
-    return StudentPlan(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return read_record(path, StudentPlan) if path.exists() else None
 
 
 def describe_text(plan: StudentPlan) -> str:
@@ -196,7 +196,7 @@ def translate_text(build: Build) -> None:
     plan = read_plan(build)
     if plan is None:
         plan = decide(build, teacher, pairs, monolingual)
-        files.write_text(build.work / PLAN, [json.dumps(asdict(plan))])
+        write_record(build.work / PLAN, plan)
     log.info("student: %s", describe_text(plan))
     config = teacher.listing(plan.stack)
     groups = line_groups(plan, pairs, monolingual)

@@ -7,10 +7,9 @@ A part's worth is the BLEU that is lost on the n-best lists of the tuning if the
 without it, cross-validated: weights of one half of the sentences choose the translations of the other.
 """
 
-import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from nmt.compute import device
 from nmt.io import files
 from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
-from smt_bridge.build.config import Build, StepProgress
+from smt_bridge.build.config import Build, StepProgress, read_record, write_record
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, WORDS, feature_name
 from smt_bridge.build.plan import Rates
@@ -92,12 +91,12 @@ def evaluate(build: Build) -> None:
     lists, without, part_doubts = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
     whole = {name: corpus_bleu(row) for name, row in rows.items()}
     result = Evaluation(chosen, whole, lists, without, doubts, part_doubts)
-    files.write_text(build.work / FILE, [json.dumps(asdict(result))])
+    write_record(build.work / FILE, result)
 
 
 def read_evaluation(build: Build) -> Evaluation:
     """Read the scores that `evaluate` wrote."""
-    return Evaluation(**json.loads((build.work / FILE).read_text(encoding="utf-8")))
+    return read_record(build.work / FILE, Evaluation)
 
 
 def tuned_systems(build: Build) -> list[str]:

@@ -5,14 +5,11 @@ It translates more slowly, and more weights fit any development set better. So b
 where it is better beyond chance; networks are then added to it.
 """
 
-import json
 import logging
-from dataclasses import asdict
 
-from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.build import evaluation, tuning
-from smt_bridge.build.config import Build
+from smt_bridge.build.config import Build, write_record
 from smt_bridge.build.evaluation import corpus_bleu, corpus_statistics
 from smt_bridge.build.training import DEV, MODEL, extended_features
 from smt_bridge.build.tuning import CHOICE, EXTENDED, PHRASE_BASED, PhraseBasedChoice
@@ -30,7 +27,7 @@ def tune_extended(build: Build) -> None:
     new = {feature.name for feature in extended_features(ini)}
     tuning.tune(build, EXTENDED, ini, build.plan.tuning.lines, new)
     choice = compare(build)
-    files.write_text(build.work / DEV / CHOICE, [json.dumps(asdict(choice))])
+    write_record(build.work / DEV / CHOICE, choice)
 
 
 def starting_ini(build: Build) -> Ini:

@@ -9,7 +9,7 @@ on a slower machine.
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product, takewhile
 from pathlib import Path
@@ -447,10 +447,7 @@ def extended_lines(plan: Plan) -> Iterator[str]:
 def reason_not_extended(plan: Plan) -> str:
     """Explain which budget would bring the extended phrase-based system: the end of a sentence. `plan`: one
     that was decided without it."""
-    trials = plan_candidates(plan.sizes, plan.phrase_features)
-    plans = (make_plan(plan.sizes, trial, plan.speed, plan.matmul) for trial in trials if trial.extended)
-    minutes = math.ceil(min(trial_plan.total() for trial_plan in plans if trial_plan) / 60)
-    return f"the budget is too small; --budget {minutes}m or more brings it"
+    return larger_budget(plan, lambda trial: trial.extended is not None)
 
 
 def reason_left_out(name: Name, plan: Plan) -> str:
@@ -460,19 +457,16 @@ def reason_left_out(name: Name, plan: Plan) -> str:
         return f"{plan.sizes.pairs:,} pairs are too few"
     if plan.decisions.get("networks"):
         return "the build was behind its plan"
-    minutes = math.ceil(least_budget(name, plan) / 60)
+    return larger_budget(plan, lambda trial: name in trial.names)
+
+
+def larger_budget(plan: Plan, includes: Callable[[PlanCandidate], bool]) -> str:
+    """Say which budget would include what a plan lacks: the end of a sentence. `includes`: whether a
+    candidate has it; the corpus must be large enough for one that has."""
+    candidates = filter(includes, plan_candidates(plan.sizes, plan.phrase_features))
+    plans = (make_plan(plan.sizes, candidate, plan.speed, plan.matmul) for candidate in candidates)
+    minutes = math.ceil(min(longer.total() for longer in plans if longer) / 60)
     return f"the budget is too small; --budget {minutes}m or more includes it"
-
-
-def least_budget(name: Name, plan: Plan) -> float:
-    """Seconds of the shortest plan that includes a network. The corpus must be large enough for a recipe of
-    the network."""
-    tries = (
-        make_plan(plan.sizes, trial, plan.speed, plan.matmul)
-        for trial in plan_candidates(plan.sizes, plan.phrase_features)
-        if name in trial.names
-    )
-    return min(plan.total() for plan in tries if plan)
 
 
 # ---- plan file ---------------------------------------------------------------------------------------------

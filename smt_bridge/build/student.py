@@ -12,13 +12,12 @@ student/packaged        written last
 """
 
 import importlib.util
-import json
 import logging
 import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -38,7 +37,7 @@ from nmt.work import store
 from nmt.work.executors import ExecutorConfig, Processes
 from nmt.work.store import Step
 from smt_bridge.build import budget, evaluation
-from smt_bridge.build.config import Build
+from smt_bridge.build.config import Build, read_record, write_record
 from smt_bridge.build.corpus import FOLDER as CORPUS
 from smt_bridge.build.corpus import BuildTexts, sides
 from smt_bridge.build.distillation import (
@@ -155,13 +154,13 @@ def open_folder(build: Build) -> None:
 def read_training(work: Path) -> StudentTraining | None:
     """Read how long the training takes; None if that is not decided yet. `work`: folder of the build."""
     path = work / TRAINING
-    return StudentTraining(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return read_record(path, StudentTraining) if path.exists() else None
 
 
 def read_evaluation(build: Build) -> StudentEvaluation | None:
     """Read the student's scores; None if there is no student, or not yet."""
     path = build.work / EVALUATION
-    return StudentEvaluation(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+    return read_record(path, StudentEvaluation) if path.exists() else None
 
 
 def planned_seconds(build: Build) -> dict[str, float]:
@@ -272,7 +271,7 @@ def plan_training(task: StudentTask) -> None:
         report = inspect_pairs(SOURCE, TARGET)
         measured = cost.measure(config, report.sides, Path(folder), task.measured)
     plan = training_length(measured, task.seconds, task.most)
-    files.write_text(Path(TRAINING), [json.dumps(asdict(plan))])
+    write_record(Path(TRAINING), plan)
 
 
 def training_length(measured: cost.Cost, seconds: float, most: float) -> StudentTraining:
@@ -357,7 +356,7 @@ def evaluate(build: Build) -> None:
         rate=len(lines) / seconds,
     )
     files.write_text(build.work / OUTPUT, lines)
-    files.write_text(build.work / EVALUATION, [json.dumps(asdict(result))])
+    write_record(build.work / EVALUATION, result)
     log.info("%s", describe(result))
 
 

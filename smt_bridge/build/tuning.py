@@ -2,18 +2,17 @@
 one (extended.py), and of the system with networks."""
 
 import hashlib
-import json
 import logging
 from collections.abc import Container, Generator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from nmt.compute import device
-from nmt.io import files, locks, manifest
-from smt_bridge.build.config import Build
+from nmt.io import locks, manifest
+from smt_bridge.build.config import Build, read_record, write_record
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, START, feature_name
 from smt_bridge.build.plan import TuningPlan
@@ -102,7 +101,7 @@ def read_choice(build: Build) -> PhraseBasedChoice | None:
     extended = build.plan.extended
     if not extended or not extended.iterations:
         return None
-    return PhraseBasedChoice(**json.loads(path.read_text(encoding="utf-8")))
+    return read_record(path, PhraseBasedChoice)
 
 
 def ini_path(build: Build, name: str) -> Path:
@@ -112,7 +111,7 @@ def ini_path(build: Build, name: str) -> Path:
 
 def read_result(build: Build, name: str) -> TuningResult:
     """Read the result of a system's tuning."""
-    return TuningResult(**json.loads((build.work / DEV / f"{name}.json").read_text(encoding="utf-8")))
+    return read_record(build.work / DEV / f"{name}.json", TuningResult)
 
 
 def tune(build: Build, name: str, start: Ini, lines: int, new: Container[str] = ()) -> None:
@@ -143,7 +142,7 @@ def tune(build: Build, name: str, start: Ini, lines: int, new: Container[str] = 
         log.warning("%s: %s", name, warning)
     bleus = [iteration.bleu for iteration in tuning.iterations]
     result = TuningResult(best.bleu, bleus, len(source), tuning.names, warning)
-    files.write_text(build.work / DEV / f"{name}.json", [json.dumps(asdict(result))])
+    write_record(build.work / DEV / f"{name}.json", result)
     header = f"# BLEU {100 * result.bleu:.2f} on {result.lines} lines of the development set"
     ini = moses_ini.set_weights(start, whole_weights(decoder.system, tuning.names, best.weights))
     moses_ini.write(ini_path(build, name), ini, header)  # last: it marks the step as finished
