@@ -1,6 +1,7 @@
 """nmt-export, and the options that its folders refuse."""
 
 import builtins
+import json
 import re
 from pathlib import Path
 
@@ -61,6 +62,9 @@ def test_an_export_translates_and_scores_like_its_run(
         command("nmt-translate", path, *options, "-o", tmp_path / "out")
         links.append((tmp_path / "links").read_text("utf-8"))
     assert links[0] == links[1]
+    rows = command("nmt-translate", folders["float32"], "--json", *options[2:]).stdout.split("\n")[:-1]
+    points = [" ".join(f"{i}-{j}" for i, j in json.loads(row)["alignment"]) for row in rows]
+    assert points == links[0].split("\n")[:-1] and any(points)
 
 
 def test_what_is_refused(transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
