@@ -149,7 +149,7 @@ class StepProgress:
         self.build.share = min(1.0, self.done / max(1e-9, self.total))
 
     def over(self, items: Iterable[str], work: float) -> Iterator[str]:
-        """Yield the items, each expected to be so much work, and advance after each."""
+        """Yield the items, and advance after each. `work`: expected for one item."""
         for item in items:
             yield item
             self.add(work)

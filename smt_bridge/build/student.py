@@ -275,7 +275,7 @@ def plan_training(task: StudentTask) -> None:
 
 
 def training_length(measured: cost.Cost, seconds: float, most: float) -> StudentTraining:
-    """Decide how long the training takes. `seconds`: there are for it; `most`: epochs."""
+    """Decide how long the training takes. `seconds`: available for it; `most`: maximum number of epochs."""
     validating = VALIDATIONS * measured.validation_seconds
     per_update = measured.epoch_units / measured.epoch_updates * measured.seconds / measured.units
     in_time = int((seconds - validating) / per_update)

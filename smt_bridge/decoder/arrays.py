@@ -96,8 +96,8 @@ class SearchParameters(NamedTuple):
 
 
 class SearchState(NamedTuple):
-    """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, A of a stack
-    that stateful features score, K contexts, B blocks of P language model scores, G regions; L language
+    """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, of each stack A
+    that stateful features score; K contexts, B blocks of P language model scores, G regions; L language
     models, F stateful features."""
 
     counters: Int64s  # (11,) see HYPOTHESES and so on
