@@ -41,6 +41,7 @@ LAYERS = [
     "nmt.models nmt.lm",
     "nmt.layers",
     "nmt.data",
+    "nmt.documents",
     "nmt.formats",
     "nmt.text",
     "nmt.ngram",

@@ -10,11 +10,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nmt.serve import answers, html_text, http_api
+from nmt.documents import html_text
+from nmt.documents.html_text import HtmlDocument
+from nmt.documents.inline import AlignedTranslation
+from nmt.serve import answers, http_api
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import TranslatedLine, TranslateOptions
-from nmt.serve.html_text import HtmlDocument
 from nmt.serve.http_api import (
     COUNT,
     TEXT,
@@ -117,7 +119,7 @@ class QueryText:
     def render(self, lines: Sequence[TranslatedLine]) -> str:
         """Render the text with each line replaced by its best translation."""
         if self.document is not None:
-            return self.document.render(lines)
+            return self.document.render(list(map(aligned, lines)))
         return "\n".join(line.hypotheses[0].text for line in lines)
 
     @property
@@ -356,6 +358,12 @@ class LibreTranslate:
                 f"from {english_name(source)} ({source})"
             )
         return served
+
+
+def aligned(line: TranslatedLine) -> AlignedTranslation:
+    """The best translation of a line, for a document."""
+    best = line.hypotheses[0]
+    return AlignedTranslation(best.text, line.words, best.words, best.alignment)
 
 
 def render_versions(text: QueryText, versions: Sequence[Sequence[TranslatedLine]]) -> list[str]:

@@ -1,5 +1,5 @@
-"""What is translated of an HTML document, and that nothing else changes: justhtml, a parser that the server
-does not use, is the judge."""
+"""What is translated of an HTML document, and that nothing else changes: justhtml, a parser that we do
+not use, is the judge."""
 
 import html
 import re
@@ -11,10 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from justhtml import JustHTML
 
-from nmt.serve import html_text
-from nmt.serve.engine import LineHypothesis, TranslatedLine
-from nmt.serve.html_text import locate_words
-from nmt.serve.http_api import BadRequest
+from nmt.documents import html_text
+from nmt.documents.inline import AlignedTranslation, locate_words
+from nmt.errors import DataError
 
 # ---- html text ---------------------------------------------------------------------------------------------
 
@@ -101,11 +100,10 @@ def texts(document: str) -> list[str]:
     return html_text.parse_html(document).lines
 
 
-def upper(line: str) -> TranslatedLine:
+def upper(line: str) -> AlignedTranslation:
     words = re.findall(r"\w+|[^\w\s]", line)
-    best = LineHypothesis(line.upper(), [word.upper() for word in words], 0.0)
-    best.alignment = [(number, number) for number in range(len(words))]
-    return TranslatedLine(words, [best])
+    points = [(number, number) for number in range(len(words))]
+    return AlignedTranslation(line.upper(), words, [word.upper() for word in words], points)
 
 
 def as_upper(document: str) -> str:
@@ -136,7 +134,7 @@ def parts_of(document: str, fragment: bool, scripting: bool) -> Counter[str]:
 
 
 def assert_nothing_but_text_changes(
-    document: str, translations: Sequence[TranslatedLine] | None = None
+    document: str, translations: Sequence[AlignedTranslation] | None = None
 ) -> None:
     parsed = html_text.parse_html(document)
     target = parsed.render(translations or list(map(upper, parsed.lines)))
@@ -178,15 +176,12 @@ def test_tags_without_their_partners_end_a_sentence() -> None:
 
 def test_a_translation_cannot_become_markup() -> None:
     parsed = html_text.parse_html("<p> x </p>")
-    assert (
-        parsed.render([TranslatedLine(["x"], [LineHypothesis("<script>&", [], 0.0)])])
-        == "<p> &lt;script&gt;&amp; </p>"
-    )
+    assert parsed.render([AlignedTranslation("<script>&", ["x"])]) == "<p> &lt;script&gt;&amp; </p>"
 
 
 def test_what_nests_too_deeply_is_refused() -> None:
     for part in ("<div>", "<b>x", "<svg>"):
-        with pytest.raises(BadRequest, match="HTML"):
+        with pytest.raises(DataError, match="HTML"):
             html_text.parse_html(part * 100_000)
     assert len(texts("<p>x<li>y" * 2000)) == 4000
 
@@ -199,7 +194,7 @@ def test_nothing_but_text_changes_in_documents_that_deceive(document: str) -> No
     assert_nothing_but_text_changes(document)
     lines = texts(document)
     for text in HOSTILE:
-        row = TranslatedLine(["text"], [LineHypothesis(text, text.split(), 0.0, alignment=[(0, 0)])])
+        row = AlignedTranslation(text, ["text"], text.split(), [(0, 0)])
         assert_nothing_but_text_changes(document, [row] * len(lines))
 
 
@@ -212,7 +207,7 @@ def test_without_words_a_document_stays_as_it_is(document: str) -> None:
 
 
 @st.composite
-def documents(draw: st.DrawFn) -> tuple[str, list[TranslatedLine]]:
+def documents(draw: st.DrawFn) -> tuple[str, list[AlignedTranslation]]:
     """A document, and translations of its lines by an engine that is not to be trusted."""
     document = draw(DOCUMENTS)
     rows = []
@@ -221,7 +216,7 @@ def documents(draw: st.DrawFn) -> tuple[str, list[TranslatedLine]]:
         links = st.tuples(st.integers(0, 6), st.integers(0, 6))
         alignment = draw(st.lists(links, max_size=8))
         text = draw(st.sampled_from(["", " "])).join(words)
-        rows.append(TranslatedLine(line.split(), [LineHypothesis(text, words, 0.0, alignment=alignment)]))
+        rows.append(AlignedTranslation(text, line.split(), words, alignment))
     return document, rows
 
 
@@ -230,10 +225,10 @@ def documents(draw: st.DrawFn) -> tuple[str, list[TranslatedLine]]:
 @example(
     (
         "<b>dog</b> <i>cat</i>",
-        [TranslatedLine(["dog", "cat"], [LineHypothesis("<b> </i>", ["<b>", "</i>"], 0.0)])],
+        [AlignedTranslation("<b> </i>", ["dog", "cat"], ["<b>", "</i>"])],
     )
 )
-def test_nothing_but_text_changes_in_any_document(case: tuple[str, list[TranslatedLine]]) -> None:
+def test_nothing_but_text_changes_in_any_document(case: tuple[str, list[AlignedTranslation]]) -> None:
     assert_nothing_but_text_changes(*case)
 
 
@@ -261,8 +256,8 @@ Points = list[tuple[int, int]]
 
 def placed(document: str, source: str, target: str, alignment: Points, text: str = "") -> str:
     """The translation of a document of one sentence, given its words."""
-    best = LineHypothesis(text or target, target.split(), 0.0, alignment=alignment)
-    return html_text.parse_html(document).render([TranslatedLine(source.split(), [best])])
+    translation = AlignedTranslation(text or target, source.split(), target.split(), alignment)
+    return html_text.parse_html(document).render([translation])
 
 
 def diagonal(words: int) -> Points:
@@ -322,7 +317,7 @@ def test_without_a_translation_the_sentence_stays() -> None:
 
 
 @st.composite
-def tagged_sentences(draw: st.DrawFn) -> tuple[str, TranslatedLine]:
+def tagged_sentences(draw: st.DrawFn) -> tuple[str, AlignedTranslation]:
     """A sentence with balanced tags, and any translation."""
     words = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=8))
     parts: list[str] = []
@@ -342,14 +337,15 @@ def tagged_sentences(draw: st.DrawFn) -> tuple[str, TranslatedLine]:
     parts += [f"</{name}>" for name in reversed(opened)]
     target = draw(st.lists(st.sampled_from(["A", "B.", "<b>", "&"]), max_size=8))
     points = draw(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=12))
-    best = LineHypothesis(" ".join(target), target, 0.0, alignment=points)
-    return "".join(parts), TranslatedLine(words, [best])
+    return "".join(parts), AlignedTranslation(" ".join(target), words, target, points)
 
 
 @pytest.mark.ci
 @settings(deadline=None, max_examples=200)
 @given(tagged_sentences())
-def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str, TranslatedLine]) -> None:
+def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(
+    case: tuple[str, AlignedTranslation],
+) -> None:
     document, translation = case
     found = html_text.parse_html(document).render([translation])
     tags, text = list[str](), ""
@@ -359,9 +355,9 @@ def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str
         else:
             tags.append(token.raw)
     assert sorted(tags) == sorted(token.raw for token in html_text.tokenize(document) if not token.is_text)
-    if translation.hypotheses[0].text:
+    if translation.text:
         words = text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&").split()
-        assert "".join(words) == "".join(translation.hypotheses[0].words)
+        assert "".join(words) == "".join(translation.target_words)
     opened = list[str]()
     for token in html_text.tokenize(found):
         if token.name in ("b", "i", "u") and not token.close:
@@ -374,7 +370,5 @@ def test_every_tag_stands_as_often_as_it_did_and_no_word_is_lost(case: tuple[str
 @pytest.mark.parametrize("text", ["a " * 2000, "<b>a</b> " * 120, "<b>" * 240 + "a" + "</b>" * 240])
 def test_long_sentences(text: str) -> None:
     words = ["a"] * text.count("a")
-    best = LineHypothesis(" ".join(words), words, 0.0, alignment=diagonal(len(words)))
-    assert html_text.parse_html(text).render(
-        [TranslatedLine(words, [best])]
-    ) == text.rstrip() + " " * text.endswith(" ")
+    translation = AlignedTranslation(" ".join(words), words, words, diagonal(len(words)))
+    assert html_text.parse_html(text).render([translation]) == text.rstrip() + " " * text.endswith(" ")
