@@ -32,7 +32,7 @@ LAYERS = [
     "nmt.cli",
     "nmt.serve",
     "nmt.analysis",
-    "nmt.cli.parallel_text",
+    "nmt.cli.parallel_text nmt.cli.documents",
     "nmt.cli.options",
     "nmt.cli.arguments nmt.cli.messages",
     "nmt.training",

@@ -14,6 +14,7 @@ from functools import partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from nmt.documents.document import Document, decode_text
 from nmt.documents.inline import AlignedTranslation, InlineItem, TaggedText
 from nmt.errors import DataError
 
@@ -40,6 +41,15 @@ UNCLOSED_ELEMENTS = VOID_ELEMENTS | frozenset(
     "param rp rt source tbody td tfoot th thead tr track".split()
 )
 MAX_INLINE = 500  # tokens of a sentence
+# The declaration of an encoding, as far as the HTML standard looks for it.
+CHARSET = re.compile(rb"<meta\b[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
+PRESCAN = 1024  # bytes
+UTF8, UTF8_MARK = "utf-8", b"\xef\xbb\xbf"
+# Browsers read the first three as windows-1252, too.
+ENCODINGS = dict.fromkeys(("iso-8859-1", "latin1", "us-ascii", "windows-1252"), "cp1252") | {
+    "utf-8": UTF8,
+    "utf8": UTF8,
+}
 MAX_DEPTH = 1000  # nested elements; at each tag a parser's time grows with their number
 
 # Tags, comments and other markup as the HTML standard's tokenizer delimits them (the section on
@@ -68,11 +78,12 @@ class HtmlToken:
 
 
 @dataclass
-class HtmlDocument:
+class HtmlDocument(Document):
     """A document with its sentences: `segments` by the index of their first token."""
 
     tokens: list[HtmlToken]
     segments: dict[int, TaggedText] = field(default_factory=dict)
+    encoding: str = UTF8  # in which `write` encodes it
 
     @property
     def lines(self) -> list[str]:
@@ -93,6 +104,9 @@ class HtmlDocument:
                 return target
         return source
 
+    def write(self, translations: Sequence[AlignedTranslation]) -> bytes:
+        return self.render(translations).encode(self.encoding, "xmlcharrefreplace")
+
     def join_tokens(self, translations: dict[int, AlignedTranslation]) -> str:
         """Render the document with translations of some segments, by the index of their first token."""
         parts, skip = list[str](), 0
@@ -106,10 +120,33 @@ class HtmlDocument:
         return "".join(parts)
 
 
-def parse_html(document: str) -> HtmlDocument:
-    """Split a document into tokens and sentences. DataError for one that is nested too deeply."""
-    tokens = list(merge_opaque(list(check_depth(tokenize(document)))))
-    parsed = HtmlDocument(tokens)
+def parse_file(data: bytes, name: str) -> HtmlDocument:
+    """Split the document of a file into tokens and sentences. DataError for one that is nested too deeply, or
+    in an encoding that is not read. `name`: of the file, for messages."""
+    encoding = declared_encoding(data, name)
+    return parse_html(decode_text(data, name, encoding), name, encoding)
+
+
+def declared_encoding(data: bytes, name: str) -> str:
+    """The encoding that a document declares in its first kilobyte; UTF-8 if it declares none. DataError for
+    one that is not read."""
+    match = CHARSET.search(data, 0, PRESCAN)
+    if match is None or data.startswith(UTF8_MARK):
+        return UTF8
+    label = match[1].decode("ascii").lower()
+    if label not in ENCODINGS:
+        raise DataError(
+            f"{name}:1: declares the encoding {label}, expected UTF-8; convert it, e.g. iconv -t utf-8, and "
+            "change what it declares"
+        )
+    return ENCODINGS[label]
+
+
+def parse_html(document: str, name: str = "HTML", encoding: str = UTF8) -> HtmlDocument:
+    """Split a document into tokens and sentences. DataError for one that is nested too deeply. `name`: for
+    messages; `encoding`: of the file that will be written."""
+    tokens = list(merge_opaque(list(check_depth(tokenize(document), name))))
+    parsed = HtmlDocument(tokens, encoding=encoding)
     text = translatable(tokens)
     for run in text_runs(tokens, text):
         for part in map(partial(trim_part, tokens), split_balanced(tokens, run)):
@@ -169,16 +206,19 @@ def merge_opaque(tokens: Sequence[HtmlToken]) -> Iterator[HtmlToken]:
         number += 3 if whole else 1
 
 
-def check_depth(tokens: Iterable[HtmlToken]) -> Iterator[HtmlToken]:
-    """Yield the tokens unchanged. DataError for elements that are nested too deeply."""
-    opened, depth = Counter[str](), 0
+def check_depth(tokens: Iterable[HtmlToken], document: str) -> Iterator[HtmlToken]:
+    """Yield the tokens unchanged. DataError for elements that are nested too deeply. `document`: its name."""
+    opened, depth, line = Counter[str](), 0, 1
     for token in tokens:
         if token.name and token.name not in UNCLOSED_ELEMENTS:
             step = -min(1, opened[token.name]) if token.close else 1
             opened[token.name] += step
             depth += step
             if depth > MAX_DEPTH:
-                raise DataError(f"HTML: more than {MAX_DEPTH} unclosed or nested elements; close them")
+                raise DataError(
+                    f"{document}:{line}: more than {MAX_DEPTH} unclosed or nested elements; close them"
+                )
+        line += token.raw.count("\n")
         yield token
 
 

@@ -439,10 +439,12 @@ class Run(ABC):
         config: BeamConfig,
         limit: LineLimit | None = None,
         constraints: "ConstraintMaker | None" = None,
+        attention: bool = False,
     ) -> list[BeamTranslation]:
         """The best translation of each line. Lines that are longer than `limit` (by default that of the run)
         are translated in parts, and have no alignment. `constraints`: makes those of each line, without
-        phrases for single lines. DataError if they cannot be met, ConfigError for settings out of range."""
+        phrases for single lines; `attention`: whether alignments are needed. DataError if they cannot be met,
+        ConfigError for settings out of range."""
         check_lines(lines)
         limit = limit or self.source_lengths.limit()
         cut = [self.source_lengths.parts(line, limit) for line in lines]
@@ -451,7 +453,7 @@ class Run(ABC):
             [part for part, _ in located],
             constraints=[constraints.for_line(part, name) for part, name in located] if constraints else (),
             limit=LineLimit(sys.maxsize),
-            attention=self.unknown is not None,
+            attention=attention or self.unknown is not None,
         )
         translations = iter(self.search(request, config))
         return [

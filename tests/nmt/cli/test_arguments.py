@@ -59,7 +59,8 @@ LINES = {
         (
             "<run <other --input <text --prefix <prefixes --shortlist <lex --lexicon <lex2 --replace-unknown "
             "--terms <t --constraints <c --avoid <v --avoid-lines <w --output >out --alignments >points"
-        )
+        ),
+        "<run --document <document.txt --terms <t --output >out",
     ],
     "average": ["<run --output >out"],
     "analyze": [

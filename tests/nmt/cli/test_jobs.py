@@ -12,7 +12,7 @@ import pytest
 from nmt.cli import jobs, options, score, translate
 from nmt.cli.arguments import InputPath, OutputPath
 from nmt.cli.jobs import TextJob
-from nmt.cli.translate import TranslationBlock
+from nmt.cli.translation_input import TranslationBlock
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work import store

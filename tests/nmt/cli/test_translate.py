@@ -1,6 +1,5 @@
 """nmt-translate and nmt-score as installed, on one tiny run."""
 
-import argparse
 import gzip
 import re
 import resource
@@ -14,10 +13,9 @@ import pytest
 
 from nmt import Run
 from nmt.cli import translate
-from nmt.cli.translate import InputWarnings, LineTranslator, TranslationBlock
-from nmt.errors import DataError
+from nmt.cli.translate import InputWarnings, LineTranslator
+from nmt.cli.translation_input import TranslationBlock
 from nmt.formats import nbest
-from nmt.text import glossary
 from nmt.text.tokenize import escape
 from tests.commands.runs import LINES
 from tests.conftest import ROOT, Command, Refused, refusal
@@ -404,41 +402,6 @@ def test_sentences_do_not_go_with_what_speaks_of_whole_lines(
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1 and options.split()[0] in captured.err and not captured.out
     assert "--split-sentences" in captured.err
-
-
-# ---- test constraints --------------------------------------------------------------------------------------
-# Files of constraints: what stands in them, and what nmt-translate makes of them.
-
-
-def options(folder: Path, **given: str) -> argparse.Namespace:
-    """Options whose files hold the given texts."""
-    paths: dict[str, str | None] = dict.fromkeys(translate.LINE_FILES)
-    for name, text in given.items():
-        (folder / name).write_text(text)
-        paths[name] = str(folder / name)
-    return argparse.Namespace(**paths, read_ahead=2, escaped=False, tag=None)
-
-
-def test_blocks_have_what_belongs_to_their_lines(tmp_path: Path) -> None:
-    args = options(tmp_path, input="a\nb\nc\n", prefix="x\n\nz\n", constraints="p\tq\n\nr\n")
-    translate.check_line_files(args)
-    found = list(translate.read_blocks(args))
-    assert [(block.first, block.lines, block.side_lines["prefix"]) for block in found] == [
-        (0, ["a", "b"], ["x", ""]),
-        (2, ["c"], ["z"]),
-    ]
-    assert [block.side_lines["constraints"] for block in found] == [["p\tq", ""], ["r"]]
-    short = options(tmp_path, input="a\nb\n", avoid_lines="x\n")
-    with pytest.raises(DataError, match=r"avoid_lines: 1 lines, but .* has 2"):
-        translate.check_line_files(short)
-
-
-def test_phrases_and_escapes(tmp_path: Path) -> None:
-    (tmp_path / "avoid").write_text("# a comment\n\nab c\n  \nde\n")
-    assert glossary.read_phrases(str(tmp_path / "avoid")) == ["ab c", "de"]
-    assert glossary.split_phrases("a b\t\t c\t ") == ["a b", " c"]
-    assert translate.unescape_line("l &apos;  a\t&amp;", True) == "l ' a\t&"
-    assert translate.unescape_line("l &apos;  a", False) == "l &apos;  a"
 
 
 # ---- the command -------------------------------------------------------------------------------------------

@@ -372,3 +372,31 @@ def test_long_sentences(text: str) -> None:
     words = ["a"] * text.count("a")
     translation = AlignedTranslation(" ".join(words), words, words, diagonal(len(words)))
     assert html_text.parse_html(text).render([translation]) == text.rstrip() + " " * text.endswith(" ")
+
+
+# ---- files -------------------------------------------------------------------------------------------------
+
+
+def test_a_file_keeps_its_encoding() -> None:
+    """A character that the encoding lacks becomes a reference."""
+    data = '<meta charset="ISO-8859-1"><p>caf\u00e9</p>'.encode("latin1")
+    document = html_text.parse_file(data, "a.html")
+    assert document.lines == ["café"]
+    assert document.write([AlignedTranslation("\u0153uf \u0416")]).endswith(b"<p>\x9cuf &#1046;</p>")
+    assert (
+        html_text.parse_file(b"\xef\xbb\xbf<p>a", "a").write([AlignedTranslation("\u0416")])[-2:]
+        == b"\xd0\x96"
+    )
+
+
+@pytest.mark.parametrize(
+    "data, message",
+    [
+        (b"<p>\n\xff", "a.html:2: byte 0xff"),
+        (b"<meta charset=utf-16>", "a.html:1: declares the encoding utf-16"),
+        (b"\n" + b"<div>" * 2000, "a.html:2: more than 1000"),
+    ],
+)
+def test_files_that_cannot_be_read(data: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        html_text.parse_file(data, "a.html")

@@ -1,0 +1,286 @@
+"""XLIFF 1.2 and 2.x: targets are filled in, with the inline codes of their sources.
+
+A target that has text is replaced unless the file says that it is done: `approved`, or a state from
+`translated` on. What is marked as not to be translated stays.
+Sources: XLIFF 1.2 (OASIS 2008) and 2.1 (OASIS 2018).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from nmt.documents.document import Document
+from nmt.documents.inline import AlignedTranslation, TaggedText
+from nmt.documents.xml_inline import Part, Piece, cut
+from nmt.documents.xml_text import (
+    Edit,
+    XmlFile,
+    XmlToken,
+    allowed,
+    apply_edits,
+    children,
+    escape,
+    match_tags,
+    raw_text,
+    read_xml,
+    tokenize,
+)
+from nmt.errors import DataError
+from nmt.formats.parallel_text import primary_subtag
+
+# Elements that enclose text. All others within a text are codes, with their content.
+PAIRS = frozenset(("g", "mrk", "pc"))
+# Codes that begin and end a stretch of text: the attributes that match, of those that begin and that end one.
+BEGINS = {"bx": ("rid", "id"), "bpt": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
+ENDS = {"ex": ("rid", "id"), "ept": ("rid", "id"), "ec": ("startRef",), "em": ("startRef",)}
+KINDS = {"ex": "bx", "ept": "bpt", "ec": "sc", "em": "sm"}
+# States of targets that may be replaced; those without a state may, too.
+OPEN_STATES = frozenset(("", "new", "needs-translation", "needs-adaptation", "needs-l10n", "initial"))
+LINE_BREAKS = re.compile("(\n[ \t\n]*)")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A source with the place of its target. Indices are of tokens, of the tags of elements."""
+
+    pieces: Sequence[Piece]  # the content of the source
+    parts: Sequence[tuple[Part, TaggedText]]  # of it, to translate
+    source: int  # start tag of <source>
+    after: int  # end tag that the target follows
+    target: int  # start tag of the target; 0: none
+    state_of: int  # start tag of the element that has the state; 0: the target
+
+
+@dataclass(frozen=True)
+class FileLanguages:
+    """The languages that the start tag of a file names, in these attributes."""
+
+    tag: int
+    source: str
+    target: str
+
+
+@dataclass
+class XliffDocument(Document):
+    """A file of XLIFF with its units."""
+
+    file: XmlFile
+    name: str
+    tokens: list[XmlToken]
+    partners: list[int]
+    version2: bool
+    units: list[Unit] = field(default_factory=list)
+    files: list[FileLanguages] = field(default_factory=list)
+    target_language: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        return [text.text for unit in self.units for _, text in unit.parts]
+
+    def set_languages(self, source: str, target: str) -> None:
+        for names in self.files:
+            tag = self.tokens[names.tag]
+            for attribute, code in ((names.source, source), (names.target, target)):
+                named = tag.attribute(attribute)
+                if code and named and primary_subtag(named) != primary_subtag(code):
+                    raise DataError(
+                        f"{self.name}:{self.line(names.tag)}: {attribute}={named}, but the translation is "
+                        f"from {source or 'another language'} to {target or 'another'}; is this the right "
+                        "file?"
+                    )
+            if self.version2 and self.units and not target and not tag.attribute(names.target):
+                raise DataError(
+                    f"{self.name}:{self.line(names.tag)}: names no target language, and the model does not "
+                    f"know its own; write {names.target} into <{tag.name}>"
+                )
+        self.target_language = target
+
+    def line(self, index: int) -> int:
+        """The number of the line of a token."""
+        return 1 + sum(token.raw.count("\n") for token in self.tokens[:index])
+
+    def write(self, translations: Sequence[AlignedTranslation]) -> bytes:
+        rows = iter(translations)
+        edits = [edit for unit in self.units for edit in self.unit_edits(unit, rows)]
+        if self.target_language:
+            for names in self.files:
+                tag = self.tokens[names.tag]
+                if not tag.attribute(names.target):
+                    changed = tag.with_attribute(names.target, self.target_language)
+                    edits.append(Edit(names.tag, names.tag + 1, changed.raw))
+        return self.file.encode(apply_edits(self.tokens, edits))
+
+    def unit_edits(self, unit: Unit, rows: Iterator[AlignedTranslation]) -> Iterator[Edit]:
+        """Yield the edits of a unit, whose translations are the next of `rows`."""
+        content = render(unit, rows)
+        if unit.target:
+            tag = self.tokens[unit.target]
+            first, end, gap = unit.target, self.partners[unit.target] + 1, ""
+        else:
+            prefix = self.tokens[unit.source].name.removesuffix("source")
+            tag = XmlToken(f"<{prefix}target>", f"{prefix}target", opens=True)
+            first = end = unit.after + 1
+            before = self.tokens[unit.source - 1]
+            gap = before.raw if before.is_text and before.raw.isspace() else ""
+        if not tag.opens:  # <target/>
+            tag = replace(tag, raw=tag.raw[:-2].rstrip() + ">", opens=True)
+        if not unit.state_of:
+            tag = tag.with_attribute("state", "needs-review-translation")
+            tag = tag.with_attribute("state-qualifier", "leveraged-mt")
+        yield Edit(first, end, f"{gap}{tag.raw}{content}</{tag.name}>")
+        if unit.state_of:
+            segment = self.tokens[unit.state_of].with_attribute("subState", "")
+            changed = segment.with_attribute("state", "translated")
+            yield Edit(unit.state_of, unit.state_of + 1, changed.raw)
+
+
+def parse(data: bytes, name: str) -> XliffDocument:
+    """Find the units of a file of XLIFF. DataError, with the line, for a file that is not well-formed XML, is
+    of another kind or has tags out of order."""
+    file = read_xml(data, name)
+    tokens = tokenize(file.text, name)
+    partners = match_tags(tokens)
+    root = next(index for index, token in enumerate(tokens) if token.name)
+    if tokens[root].local != "xliff":
+        line = 1 + raw_text(tokens, 0, root).count("\n")
+        raise DataError(f"{name}:{line}: begins with <{tokens[root].name}>, expected <xliff>; is this XLIFF?")
+    version = tokens[root].attribute("version")
+    if version[:2] not in ("1.", "2."):
+        raise DataError(f"{name}:1: version {version or 'missing'}, expected 1.2 or 2.x; is this XLIFF?")
+    document = XliffDocument(file, name, tokens, partners, version.startswith("2"))
+    if document.version2:
+        document.files.append(FileLanguages(root, "srcLang", "trgLang"))
+    if tokens[root].opens:
+        find_units(document, root, Inherited())
+    return document
+
+
+# ---- units -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """What an element has from those around it."""
+
+    translate: bool = True
+    preserve: bool = False  # line breaks are part of the text
+
+    def within(self, tag: XmlToken) -> "Inherited":
+        """The same for the content of an element."""
+        space = tag.attribute("xml:space")
+        return Inherited(
+            self.translate if not tag.attribute("translate") else tag.attribute("translate") != "no",
+            self.preserve if not space else space == "preserve",
+        )
+
+
+def find_units(document: XliffDocument, parent: int, above: Inherited) -> None:
+    """Add the units inside an element to a document."""
+    tokens = document.tokens
+    for index in children(tokens, document.partners, parent):
+        token = tokens[index]
+        if not token.opens:
+            continue
+        inside = above.within(token)
+        if token.local == "file" and not document.version2:
+            document.files.append(FileLanguages(index, "source-language", "target-language"))
+        if token.local in ("file", "body", "group", "unit"):
+            find_units(document, index, inside)
+        elif token.local in ("trans-unit", "segment") and inside.translate:
+            unit = read_unit(document, index, inside)
+            document.units += [unit] if unit else []
+
+
+def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Unit | None:
+    """Read a unit of version 1 or a segment of version 2; None if it has nothing to translate, or if its
+    target is done."""
+    tokens, partners = document.tokens, document.partners
+    tags = dict[str, int]()
+    for index in children(tokens, partners, parent):
+        if tokens[index].name:
+            tags.setdefault(tokens[index].local, index)
+    source, target = tags.get("source", 0), tags.get("target", 0)
+    if not source or not tokens[source].opens:
+        return None
+    if partners[target] > target + 1 and is_done(tokens[parent], tokens[target], document.version2):
+        return None
+    origin = tags.get("seg-source", source)
+    origin = origin if tokens[origin].opens else source
+    inside = inherited.within(tokens[origin])
+    pieces = read_pieces(tokens, partners, range(origin + 1, partners[origin]), inside.preserve)
+    parts = [(part, TaggedText.from_items([piece.item for piece in part.pieces])) for part in cut(pieces)]
+    return Unit(
+        pieces=pieces,
+        parts=[(part, text) for part, text in parts if text is not None],
+        source=source,
+        after=partners[origin],
+        target=target,
+        state_of=parent if document.version2 else 0,
+    )
+
+
+def is_done(parent: XmlToken, target: XmlToken, version2: bool) -> bool:
+    """Whether a unit with a target says that this is done."""
+    if version2:
+        return parent.attribute("state") not in OPEN_STATES
+    return parent.attribute("approved") == "yes" or target.attribute("state") not in OPEN_STATES
+
+
+def read_pieces(
+    tokens: Sequence[XmlToken], partners: Sequence[int], content: range, preserve: bool
+) -> list[Piece]:
+    """Read the pieces of a source. `content`: its tokens; `preserve`: line breaks end a text."""
+    pieces, index = list[Piece](), content.start
+    while index < content.stop:
+        token = tokens[index]
+        end = index + 1
+        if token.is_text:
+            texts = LINE_BREAKS.split(token.text) if preserve and "\n" in token.text else [token.text]
+            whole = len(texts) == 1
+            pieces += [
+                Piece(token.raw if whole else escape(text), text, border=preserve and "\n" in text)
+                for text in texts
+                if text
+            ]
+        elif token.local == "mrk" and (token.closes or token.opens) and is_segment(tokens, partners, index):
+            pieces.append(Piece(token.raw, border=True))
+        elif token.local in PAIRS and token.closes:
+            pieces.append(Piece(token.raw, closes=True))
+        elif token.local in PAIRS and token.opens and not is_protected(token):
+            pieces.append(Piece(token.raw, opens=True))
+        else:
+            end = partners[index] + 1
+            begins, ends = key_of(token, BEGINS), key_of(token, ENDS)
+            pieces.append(Piece(raw_text(tokens, index, end), begins=begins, ends=ends))
+        index = end
+    return [replace(piece, number=number) for number, piece in enumerate(pieces)]
+
+
+def is_segment(tokens: Sequence[XmlToken], partners: Sequence[int], index: int) -> bool:
+    """Whether a tag belongs to the mark of a segment."""
+    return tokens[min(index, partners[index])].attribute("mtype") == "seg"
+
+
+def is_protected(token: XmlToken) -> bool:
+    """Whether the content of a mark is not to be translated."""
+    return token.attribute("mtype") == "protected" or token.attribute("translate") == "no"
+
+
+def key_of(token: XmlToken, names: dict[str, tuple[str, ...]]) -> str:
+    """The key of a code that begins or ends a stretch; empty for others."""
+    values = (token.attribute(name) for name in names.get(token.local, ()))
+    value = next((value for value in values if value), "")
+    return f"{KINDS.get(token.local, token.local)} {value}" if value else ""
+
+
+def render(unit: Unit, rows: Iterator[AlignedTranslation]) -> str:
+    """Render the target of a unit, whose translations are the next of `rows`."""
+    parts, offset = list[str](), 0
+    for part, text in unit.parts:
+        translation = allowed(next(rows))
+        if part.overlapping:  # their order counts, which relative positions keep
+            translation = replace(translation, alignment=())
+        parts += [piece.raw for piece in unit.pieces[offset : part.first]]
+        parts.append(text.render(translation))
+        offset = part.end
+    return "".join([*parts, *(piece.raw for piece in unit.pieces[offset:])])
