@@ -2,17 +2,18 @@
 
 import os
 
-from nmt.documents import html_text, plain, xliff
+from nmt.documents import docx, html_text, plain, xliff
 from nmt.documents.document import Document, DocumentFormat
 from nmt.errors import ConfigError
 
-XLIFF_ENDINGS = (".xlf", ".xliff", ".sdlxliff", ".mqxliff")
+DOCX_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 FORMATS: dict[str, DocumentFormat] = {
     "text": DocumentFormat((".txt", ".text"), "text/plain; charset=utf-8", plain.parse),
     "html": DocumentFormat((".html", ".htm", ".xhtml"), "text/html", html_text.parse_file),
     "xliff": DocumentFormat(
         (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "application/xliff+xml", xliff.parse
     ),
+    "docx": DocumentFormat((".docx", ".docm", ".dotx"), DOCX_TYPE, docx.parse),
 }
 
 

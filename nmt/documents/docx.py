@@ -1,0 +1,212 @@
+"""DOCX: the paragraphs of the body, of tables, text boxes, headers, footers and notes.
+
+Formats of characters and hyperlinks follow their words. Fields, deleted text, pictures, references to notes,
+bookmarks and all other parts of the file stay. A tab or a line break ends a text.
+Source: WordprocessingML (ECMA-376, part 1, section 17).
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from nmt.documents.document import Document
+from nmt.documents.docx_runs import Paragraph, Run, read_paragraph
+from nmt.documents.inline import AlignedTranslation, InlineItem, TaggedText
+from nmt.documents.package import Package, read_package
+from nmt.documents.xml_inline import Part, Piece, cut
+from nmt.documents.xml_text import (
+    Edit,
+    XmlFile,
+    XmlToken,
+    allowed,
+    apply_edits,
+    escape,
+    match_tags,
+    read_xml,
+    tokenize,
+)
+from nmt.errors import DataError
+
+TYPES = "[Content_Types].xml"
+# Endings of the types of parts that have texts. The first three are the body of a document.
+KINDS = tuple(
+    f"{kind}+xml"
+    for kind in (
+        "wordprocessingml.document.main", "wordprocessingml.template.main", "macroEnabled.main",
+        "wordprocessingml.header", "wordprocessingml.footer", "wordprocessingml.footnotes",
+        "wordprocessingml.endnotes",
+    )
+)  # fmt: skip
+BODIES = 3
+BLANKS = " \t\n\r"
+
+
+@dataclass(frozen=True)
+class PlacedText:
+    """A text to translate, and how its translation is written."""
+
+    text: TaggedText
+    first: int  # of the tokens that are replaced
+    end: int
+    before: str  # what precedes the translation: the end of a run, blanks
+    after: str
+    empty_runs: Sequence[str]  # runs without text, which are left out
+
+    def edit(self, translation: AlignedTranslation) -> Edit:
+        """Replace the tokens by a translation."""
+        raw = self.before + self.text.render(allowed(translation)) + self.after
+        for empty in self.empty_runs:
+            raw = raw.replace(empty, "")
+        return Edit(self.first, self.end, raw)
+
+
+@dataclass(frozen=True)
+class TextPart:
+    """A part of the file with its texts."""
+
+    file: XmlFile
+    tokens: Sequence[XmlToken]
+    texts: Sequence[PlacedText]
+
+    def write(self, rows: Iterator[AlignedTranslation]) -> bytes:
+        """The part with the next translations of `rows`."""
+        edits = [text.edit(next(rows)) for text in self.texts]
+        return self.file.encode(apply_edits(self.tokens, edits))
+
+
+@dataclass(frozen=True)
+class DocxDocument(Document):
+    """A DOCX file with its parts that have texts, by name."""
+
+    package: Package
+    parts: Mapping[str, TextPart] = field(default_factory=dict)
+
+    @property
+    def lines(self) -> list[str]:
+        return [text.text.text for part in self.parts.values() for text in part.texts]
+
+    def write(self, translations: Sequence[AlignedTranslation]) -> bytes:
+        rows = iter(translations)
+        return self.package.write({name: part.write(rows) for name, part in self.parts.items() if part.texts})
+
+
+def parse(data: bytes, name: str) -> DocxDocument:
+    """Find the texts of a DOCX file. DataError for a file that is damaged, too large or of another kind."""
+    package = read_package(data, name)
+    parts = {part: parse_part(package.parts[part], f"{name}/{part}") for part in text_parts(package, name)}
+    return DocxDocument(package, parts)
+
+
+def text_parts(package: Package, name: str) -> list[str]:
+    """The names of the parts that may have texts, the body first. DataError for a file without a body."""
+    if TYPES not in package.parts:
+        raise DataError(f"{name}:1: a ZIP file without {TYPES}, expected .docx; is this a document of Word?")
+    where, ranks = f"{name}/{TYPES}", dict[str, int]()
+    for token in tokenize(read_xml(package.parts[TYPES], where).text, where):
+        part, kind = token.attribute("PartName").removeprefix("/"), token.attribute("ContentType")
+        rank = next((rank for rank, ending in enumerate(KINDS) if kind.endswith(ending)), -1)
+        if token.local == "Override" and rank >= 0 and part in package.parts:
+            ranks[part] = rank
+    if not any(rank < BODIES for rank in ranks.values()):
+        raise DataError(f"{name}:1: has no text document inside, expected .docx; is this a document of Word?")
+    return sorted(ranks, key=lambda part: (ranks[part], part))
+
+
+def parse_part(data: bytes, name: str) -> TextPart:
+    """Find the texts of a part. DataError, with the line, if it is not well-formed XML."""
+    file = read_xml(data, name)
+    tokens = tokenize(file.text, name)
+    partners = match_tags(tokens)
+    root = next(token for token in tokens if token.name)
+    prefix = root.name.removesuffix(root.local)  # such as w:
+    texts = [
+        text
+        for index, token in enumerate(tokens)
+        if token.opens and token.name == f"{prefix}p"
+        for text in place_texts(read_paragraph(tokens, partners, index, prefix))
+    ]
+    return TextPart(file, tokens, texts)
+
+
+# ---- texts of a paragraph ----------------------------------------------------------------------------------
+
+
+def place_texts(paragraph: Paragraph) -> Iterator[PlacedText]:
+    """Yield the texts of a paragraph."""
+    for part in cut(paragraph.pieces):
+        text = place_text(paragraph, part)
+        if text is not None:
+            yield text
+
+
+def place_text(paragraph: Paragraph, part: Part) -> PlacedText | None:
+    """Find out how a part of a paragraph is written in translation; None if it has no word. Text outside of
+    all tags gets the format of the most characters; each other format becomes a pair of tags."""
+    pieces, sizes = part.pieces, Counter[Run]()
+    for piece in pieces:
+        if piece.is_text:
+            sizes[paragraph.format_of(piece)] += len(piece.text.strip())
+    base = max(sizes, key=lambda run: sizes[run])
+    whole = "".join(piece.text for piece in pieces)
+    blanks = [whole[: len(whole) - len(whole.lstrip(BLANKS))], whole[len(whole.rstrip(BLANKS)) :]]
+    text = TaggedText.from_items(list(format_items(paragraph, trim_blanks(pieces), base)))
+    if text is None:
+        return None
+    first, last = paragraph.pieces[part.first], paragraph.pieces[part.end - 1]
+    before, after = paragraph.edges(first, last)
+    return PlacedText(
+        text=text,
+        first=before.token,
+        end=after.token,
+        before=before.raw + base.start + escape(blanks[0]),
+        after=escape(blanks[1]) + base.close + after.raw,
+        empty_runs=[run.start + run.close for run in {base, *map(paragraph.format_of, pieces)}],
+    )
+
+
+def trim_blanks(pieces: Sequence[Piece]) -> list[Piece]:
+    """Remove the blanks at both ends of the text of pieces."""
+    trimmed = list(pieces)
+    texts = [index for index, piece in enumerate(pieces) if piece.text.strip(BLANKS)]
+    for index, piece in enumerate(pieces):
+        if piece.is_text and texts and (index <= texts[0] or index >= texts[-1]):
+            text = piece.text
+            text = text.lstrip(BLANKS) if index <= texts[0] else text
+            text = text.rstrip(BLANKS) if index >= texts[-1] else text
+            trimmed[index] = replace(piece, text=text, raw=escape(text))
+    return [piece for piece in trimmed if piece.raw]
+
+
+def format_items(paragraph: Paragraph, pieces: Sequence[Piece], base: Run) -> Iterator[InlineItem]:
+    """Yield the items of a text: around stretches in another format than `base` a pair of tags."""
+    current = base
+    for index, piece in enumerate(pieces):
+        wanted = next_format(paragraph, pieces, index, current, base)
+        if wanted is not current:
+            if current is not base:
+                yield InlineItem(current.close + base.start, closes=True)
+            if wanted is not base:
+                yield InlineItem(base.close + wanted.start, opens=True)
+            current = wanted
+        if piece.is_text:
+            yield InlineItem(piece.raw, piece.text)
+        else:
+            yield replace(piece.item, raw=current.close + piece.raw + current.start)
+    if current is not base:
+        yield InlineItem(current.close + base.start, closes=True)
+
+
+def next_format(paragraph: Paragraph, pieces: Sequence[Piece], index: int, current: Run, base: Run) -> Run:
+    """The format that a piece is written in: that of a text, but blanks and single codes stay in a stretch
+    that goes on after them. Tags are outside of all stretches."""
+    piece = pieces[index]
+    if piece.opens or piece.closes:
+        return base
+    if piece.text.strip():
+        return paragraph.format_of(piece)
+    for following in pieces[index + 1 :]:
+        if following.opens or following.closes:
+            return base
+        if following.text.strip():
+            return current if paragraph.format_of(following) is current else base
+    return base
