@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 from nmt.runs import directory as run_directory
-from nmt.runs.exported import NO_ENGINE
+from nmt.runs.framed import NO_ENGINE
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import (

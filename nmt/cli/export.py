@@ -10,7 +10,8 @@ from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath, new_folder
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
-from nmt.runs.exported import NO_ENGINE, QUANTIZATIONS
+from nmt.runs.exported import QUANTIZATIONS
+from nmt.runs.framed import NO_ENGINE
 
 log = logging.getLogger(__name__)
 

@@ -1,5 +1,6 @@
 """nmt-import: make a run of a translation model that another toolkit has trained."""
 
+import argparse
 import logging
 import sys
 from collections.abc import Sequence
@@ -18,19 +19,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> options.Parser:
     parser = options.Parser(
         "nmt-import",
-        "Make a run of a translation model that another toolkit has trained. It translates, scores and is "
-        "trained further like any other run. Nothing is downloaded.",
+        "Make a run of a translation model that another toolkit has trained. It translates and "
+        "scores like any other run. Nothing is downloaded.",
     )
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
+    add_marian(actions)
+    add_ctranslate2(actions)
+    return parser
+
+
+def add_marian(actions: "argparse._SubParsersAction[options.ActionParser]") -> None:
     about = (
         "Import a Marian model from a folder of Hugging Face's transformers, such as those of OPUS-MT: "
-        "config.json, vocab.json, source.spm, target.spm, and model.safetensors or pytorch_model.bin."
+        "config.json, vocab.json, source.spm, target.spm, and model.safetensors or pytorch_model.bin. The "
+        "run is trained further like any other."
     )
     marian = actions.add_parser("marian", description=about, help="a Marian model, as OPUS-MT has them")
-    marian.add_argument("folder", type=InputPath, metavar="DIR", help="the folder of the model")
-    marian.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="RUN_DIR", help="the run to create"
-    )
+    add_folders(marian)
     marian.add_argument(
         "--languages",
         nargs=2,
@@ -38,7 +43,61 @@ def parser() -> options.Parser:
         help="language codes, instead of those that the model's tokenizer_config.json names",
     )
     options.add_quiet(marian)
-    return parser
+
+
+def add_ctranslate2(actions: "argparse._SubParsersAction[options.ActionParser]") -> None:
+    about = (
+        "Import a model that another tool has converted to CTranslate2 (NLLB, M2M-100, Marian, OpenNMT ...): "
+        "model.bin, config.json, vocabularies, and the model's SentencePiece models. The run is a copy like "
+        "that of nmt-export: it translates and scores without torch, and cannot be trained further."
+    )
+    converted = actions.add_parser(
+        "ctranslate2", description=about, help="a CTranslate2 model of another toolkit, such as NLLB"
+    )
+    add_folders(converted)
+    for side in ("source", "target"):
+        converted.add_argument(
+            f"--{side}-spm",
+            type=InputPath,
+            default="",
+            metavar="FILE",
+            help=f"SentencePiece model; default: {side}.spm of the folder, or its only one",
+        )
+    converted.add_argument(
+        "--source-token", default="", metavar="TOKEN", help="of the source language: eng_Latn, __en__"
+    )
+    converted.add_argument(
+        "--target-token",
+        default="",
+        metavar="TOKEN",
+        help="of the target language: fra_Latn, __fr__, or '>>fra<<', which begins the source",
+    )
+    for name, what in (
+        ("--source-prefix", "before the source"),
+        ("--source-suffix", "after the source, such as </s>"),
+        ("--target-prefix", "before the target"),
+    ):
+        converted.add_argument(
+            name,
+            nargs="*",
+            metavar="TOKEN",
+            help=f"tokens {what}, instead of those that follow from the languages' tokens and config.json",
+        )
+    converted.add_argument(
+        "--languages",
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="language codes for text and server; default: the languages in the two tokens",
+    )
+    options.add_quiet(converted)
+
+
+def add_folders(parser: options.ActionParser) -> None:
+    """Add the folder of the model, and the run to create."""
+    parser.add_argument("folder", type=InputPath, metavar="DIR", help="the folder of the model")
+    parser.add_argument(
+        "--output", "-o", type=OutputPath, required=True, metavar="RUN_DIR", help="the run to create"
+    )
 
 
 def command(argv: Sequence[str] | None) -> None:
@@ -46,11 +105,37 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("nmt-import", args)
     output = Path(args.output)
     with new_folder(output, "nmt-import"):
-        from nmt.training import marian
-
-        languages = (args.languages[0], args.languages[1]) if args.languages else None
-        summary = marian.import_model(Path(args.folder), output, languages)
+        summary = import_marian(args) if args.action == "marian" else import_ctranslate2(args)
     log.info("%s: %s", output, summary)
+
+
+def import_marian(args: argparse.Namespace) -> str:
+    """Import a Marian model; returns a summary. Imports torch."""
+    from nmt.training import marian
+
+    return marian.import_model(Path(args.folder), Path(args.output), language_pair(args))
+
+
+def import_ctranslate2(args: argparse.Namespace) -> str:
+    """Import a CTranslate2 model; returns a summary."""
+    from nmt.runs import ctranslate2_import
+
+    settings = ctranslate2_import.ImportSettings(
+        source_spm=args.source_spm,
+        target_spm=args.target_spm,
+        source_token=args.source_token,
+        target_token=args.target_token,
+        source_prefix=args.source_prefix,
+        source_suffix=args.source_suffix,
+        target_prefix=args.target_prefix,
+        languages=language_pair(args),
+    )
+    return ctranslate2_import.import_model(Path(args.folder), Path(args.output), settings)
+
+
+def language_pair(args: argparse.Namespace) -> tuple[str, str] | None:
+    """The value of --languages; None if it is not given."""
+    return (args.languages[0], args.languages[1]) if args.languages else None
 
 
 if __name__ == "__main__":

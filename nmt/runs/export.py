@@ -22,7 +22,8 @@ from nmt.models.transformer import Transformer
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedRun
-from nmt.runs.exported import FORMAT, POSITIONS, SETTINGS, ExportSettings
+from nmt.runs.exported import FORMAT, SETTINGS, ExportSettings
+from nmt.runs.framed import POSITIONS
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
 

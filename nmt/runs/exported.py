@@ -1,6 +1,7 @@
-"""Runs exported to CTranslate2 by nmt-export: translated and scored without torch.
+"""Runs exported to CTranslate2 by nmt-export, and CTranslate2 models of others (nmt-import): translated and
+scored without torch.
 
-A folder of nmt-export has
+A folder of either has
 
     version                  `nmt-ctranslate2 1`
     export.json              ExportSettings
@@ -15,16 +16,16 @@ renormalizes p; then log p is computed again.
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self, cast
 
-from nmt.compute.resources import processors
 from nmt.config import typed_json
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.runs import directory as run_directory
+from nmt.runs.framed import Frame, FramedTranslator, load_translator
 from nmt.runs.pair import LanguagePair, describe, load_text
 from nmt.runs.run import FREQUENT, Run
 from nmt.search import FinishedHypothesis
@@ -35,7 +36,7 @@ from nmt.text.vocab import BOS, EOS, SPECIALS, UNK, Vocab
 
 if TYPE_CHECKING:
     import numpy as np
-    from ctranslate2 import TranslationResult, Translator
+    from ctranslate2 import TranslationResult
     from numpy.typing import NDArray
 
     from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints
@@ -44,15 +45,11 @@ FORMAT, SETTINGS = f"{run_directory.EXPORTED} 1", "export.json"
 QUANTIZATIONS = (
     "float32", "int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16",
 )  # fmt: skip
-POSITIONS = 2048  # number of positions that have vectors in the exported model
 # A search ends when PATIENCE times the beam size hypotheses have finished. The beam of nmt/search shrinks by
 # one with each finished hypothesis, and so searches longer: at 1 some of its translations were missed, at 1.6
 # none.
 PATIENCE = 1.6
-SCORED_TOKENS = 2048  # tokens of a call that scores pairs
 BATCH = 8  # sentences in a call of CTranslate2, of similar length; int8 takes 6% longer for 16
-MOST_THREADS = 4  # unless the user sets more; a small model gains nothing from more
-NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
 
 # ---- the folder --------------------------------------------------------------------------------------------
 
@@ -70,6 +67,7 @@ class ExportSettings:
     target: SideConfig
     tags: list[str]
     shared_vocabulary: bool
+    frame: Frame = field(default_factory=Frame)  # of a model that nmt-import has read
 
 
 @dataclass
@@ -114,39 +112,18 @@ def load_pair(directory: Path) -> ExportedPair:
         version = files.read_small(directory / run_directory.VERSION_FILE).decode("utf-8").strip()
         if version != FORMAT:
             raise CheckpointError(
-                f"{directory}: format {version[:40]!r}, this version reads {FORMAT!r}; export the run again"
+                f"{directory}: format {version[:40]!r}, this version reads {FORMAT!r}; export or import it "
+                "again"
             )
         settings = typed_json.parse(ExportSettings, path.read_text(encoding="utf-8"), {"format": FORMAT})
     except DataError as error:
         raise CheckpointError(str(error)) from error
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: damaged settings ({error}); export the run again") from error
+        raise CheckpointError(f"{path}: damaged settings ({error}); export or import it again") from error
     tags, shared = settings.tags, settings.shared_vocabulary
     source, source_words = load_text(directory, "source", settings.source, tags, shared)
     target, target_words = load_text(directory, "target", settings.target, tags, shared)
     return ExportedPair(directory, settings.step, source, target, source_words, target_words, settings)
-
-
-def load_translator(directory: Path, device: str, threads: int) -> "Translator":
-    """Load the model of an exported run into CTranslate2. `device`: cpu, cuda, cuda:N or auto; `threads`: 0
-    for up to MOST_THREADS. ConfigError if CTranslate2 is not installed or does not support the device,
-    CheckpointError if it cannot read the model."""
-    try:
-        import ctranslate2
-    except ModuleNotFoundError as error:
-        raise ConfigError(f"{directory}: {NO_ENGINE}") from error
-    kind, _, index = device.partition(":")
-    try:
-        return ctranslate2.Translator(
-            str(directory),
-            device=kind,
-            device_index=int(index or 0),
-            intra_threads=threads or min(MOST_THREADS, processors()),
-        )
-    except ValueError as error:
-        raise ConfigError(f"device: {device!r}: {error}; use --device cpu") from error
-    except RuntimeError as error:
-        raise CheckpointError(f"{directory}: CTranslate2 cannot read it: {error}") from error
 
 
 # ---- search ------------------------------------------------------------------------------------------------
@@ -189,7 +166,7 @@ class Search:
     one by one.
     """
 
-    translator: "Translator"
+    translator: FramedTranslator
     target_words: Vocab
     config: BeamConfig
     attention: bool  # whether hypotheses say which source units they attend to
@@ -197,7 +174,7 @@ class Search:
     def run(self, sentences: Sequence[BoundedSource]) -> list[list[FinishedHypothesis]]:
         """Search for translations of sentences; the finished hypotheses of each, best first. DataError for a
         sentence that is too long."""
-        check_positions(sentences)
+        check_positions(sentences, self.translator.frame)
         results: list[list[Candidate]] = [[]] * len(sentences)
         waiting = sorted(range(len(sentences)), key=lambda i: (sentences[i].group, len(sentences[i].source)))
         for masked, size in ((False, BATCH), (True, BATCH), (True, 1)):
@@ -219,19 +196,18 @@ class Search:
         shortest, start = batch[0].group
         masked = masked or bool(shortest or start or config.no_repeat_ngram)
         patience = PATIENCE if config.beam_size > 1 else 1.0
-        results = self.translator.translate_batch(
+        results = self.translator.translate(
             [sentence.source for sentence in batch],
-            [sentence.prefix for sentence in batch] if start else None,
+            [sentence.prefix for sentence in batch],
+            limit + 1,
+            shortest,
             beam_size=config.beam_size,
             patience=patience,
             num_hypotheses=round(config.beam_size * patience),
             length_penalty=0,
             no_repeat_ngram_size=config.no_repeat_ngram,
             disable_unk=masked and not config.allow_unknown,
-            suppress_sequences=[[SPECIALS[BOS]]] if masked else None,
-            max_input_length=0,
-            max_decoding_length=limit + 1,
-            min_decoding_length=shortest,
+            suppress_sequences=[[token] for token in self.translator.frame.unwritten] if masked else None,
             return_scores=True,
             return_end_token=True,
             return_attention=self.attention,
@@ -255,11 +231,13 @@ class Search:
         """The candidates of a sentence; none if it must be searched again. `masked`, `accept_cut`: as in
         `call`; `at_limit`: the search was limited to the maximum length of this sentence, not to a longer
         one."""
-        forbidden = {SPECIALS[BOS]} if self.config.allow_unknown else {SPECIALS[BOS], SPECIALS[UNK]}
-        attention = result.attention or [()] * len(result.hypotheses)
+        forbidden = {
+            *self.translator.frame.unwritten,
+            *([] if self.config.allow_unknown else [SPECIALS[UNK]]),
+        }
         ended: list[Candidate] = []
         cut: dict[tuple[str, ...], Candidate] = {}
-        for units, log_prob, weights in zip(result.hypotheses, result.scores, attention, strict=True):
+        for units, log_prob, weights in self.translator.hypotheses(result, sentence.source):
             if not masked and not forbidden.isdisjoint(units):
                 return []
             if units[-1:] == [SPECIALS[EOS]] and len(units) <= sentence.longest + 1:
@@ -278,7 +256,7 @@ class Search:
             for sentence, candidates in zip(batch, lists, strict=True)
             for candidate in candidates
         ]
-        scores = score(self.translator, [(source, candidate.units) for source, candidate in rows])
+        scores = self.translator.score([(source, candidate.units) for source, candidate in rows])
         for (_, candidate), values in zip(rows, scores, strict=True):
             candidate.log_prob = math.fsum(values)
 
@@ -305,14 +283,15 @@ class Search:
         )
 
 
-def check_positions(sentences: Iterable[BoundedSource]) -> None:
+def check_positions(sentences: Iterable[BoundedSource], frame: Frame) -> None:
     """DataError for a sentence, or a bound of its translation, beyond the positions of the model."""
-    longest = max((max(len(sentence.source), sentence.longest) for sentence in sentences), default=0)
-    if longest + 1 >= POSITIONS:
-        raise DataError(
-            f"a sentence of {longest:,} units, or a translation as long: an exported run has "
-            f"{POSITIONS:,} positions; lower --max-line-words or --max-length"
-        )
+    for sentence in sentences:
+        if len(sentence.source) > frame.source_room or sentence.longest > frame.target_room:
+            length = max(len(sentence.source), sentence.longest)
+            raise DataError(
+                f"a sentence of {length:,} units, or a translation as long: the model has "
+                f"{frame.positions:,} positions; lower --max-line-words or --max-length"
+            )
 
 
 def batches(sentences: Sequence[BoundedSource], order: Sequence[int], size: int) -> Iterator[Sequence[int]]:
@@ -323,26 +302,11 @@ def batches(sentences: Sequence[BoundedSource], order: Sequence[int], size: int)
         yield from (indices[start : start + size] for start in range(0, len(indices), size))
 
 
-def score(
-    translator: "Translator", pairs: Sequence[tuple[Sequence[str], Sequence[str]]]
-) -> list[list[float]]:
-    """Natural log p of each unit of each target and of its end symbol. `pairs`: (source units, target
-    units)."""
-    results = translator.score_batch(
-        [source for source, _ in pairs],
-        [target for _, target in pairs],
-        max_batch_size=SCORED_TOKENS,
-        batch_type="tokens",
-        max_input_length=0,
-    )
-    return [list(result.log_probs) for result in results]
-
-
 # ---- sampling ----------------------------------------------------------------------------------------------
 
 
 def sample(
-    translator: "Translator", source: Sequence[str], words: Vocab, config: SamplingConfig, number: int
+    translator: FramedTranslator, source: Sequence[str], words: Vocab, config: SamplingConfig, number: int
 ) -> list[FinishedHypothesis]:
     """Draw translations of sentence `number` of the whole input, with the random numbers that
     nmt/search/sampling.py uses for it. CTranslate2's own samples depend on earlier ones, so it only computes
@@ -351,9 +315,9 @@ def sample(
     import numpy as np
 
     longest = max(1, math.ceil(config.max_length_factor * len(source)))
-    check_positions([BoundedSource(source, longest)])
+    check_positions([BoundedSource(source, longest)], translator.frame)
     uniform = np.random.default_rng([config.seed, number]).random((longest, config.samples))
-    banned = [BOS] if config.allow_unknown else [BOS, UNK]
+    banned = {*([] if config.allow_unknown else [UNK]), BOS, *ids_of(translator.frame.unwritten, words)}
     drawn = [FinishedHypothesis(words=[], log_prob=0.0, score=0.0) for _ in range(config.samples)]
     live = list(range(config.samples))
     for step in range(longest + 1):
@@ -361,9 +325,9 @@ def sample(
         ending = []
         for start in range(0, len(live), config.rows):
             rows = live[start : start + config.rows]
-            log_probs = next_log_probs(translator, source, prefixes[start : start + config.rows])
+            log_probs = translator.next_log_probs(source, prefixes[start : start + config.rows], words)
             tempered = log_probs / config.temperature
-            tempered[:, banned] = -math.inf
+            tempered[:, sorted(banned)] = -math.inf
             tempered = truncate(tempered, config.top_k, config.top_p)
             sums = np.exp(tempered - tempered.max(1, keepdims=True)).cumsum(1)
             for row, index in enumerate(rows):
@@ -402,25 +366,9 @@ def truncate(log_probs: "NDArray[np.float64]", top_k: int, top_p: float) -> "NDA
     return log_probs
 
 
-def next_log_probs(
-    translator: "Translator", source: Sequence[str], prefixes: Sequence[Sequence[str]]
-) -> "NDArray[np.float64]":
-    """Natural log p of every next unit after each of R prefixes, which have the same length: (R, V)"""
-    import numpy as np
-
-    results = translator.translate_batch(
-        [source] * len(prefixes),
-        prefixes if prefixes[0] else None,
-        beam_size=1,
-        max_input_length=0,
-        max_decoding_length=len(prefixes[0]) + 1,
-        min_decoding_length=0,
-        return_logits_vocab=True,
-    )
-    logits = np.stack([np.asarray(result.logits[0][-1], np.float32) for result in results]).astype(np.float64)
-    logits -= logits.max(1, keepdims=True)
-    log_probs: NDArray[np.float64] = logits - np.log(np.exp(logits).sum(1, keepdims=True))
-    return log_probs
+def ids_of(units: Iterable[str], words: Vocab) -> list[int]:
+    """The ids of those units that are in a vocabulary."""
+    return [words.ids[unit] for unit in units if unit in words.ids]
 
 
 # ---- runs --------------------------------------------------------------------------------------------------
@@ -432,7 +380,7 @@ class ExportedRun(Run):
     members: list[ExportedPair]
 
     def __init__(
-        self, member: ExportedPair, translator: "Translator", unknown: Lexicon | None = None
+        self, member: ExportedPair, translator: FramedTranslator, unknown: Lexicon | None = None
     ) -> None:
         self.members, self.translator, self.unknown = [member], translator, unknown
 
@@ -448,7 +396,8 @@ class ExportedRun(Run):
                 "checkpoint"
             )
         directory = run_directory.resolve(directories[0])
-        return ExportedRun(load_pair(directory), load_translator(directory, device, threads))
+        pair = load_pair(directory)
+        return ExportedRun(pair, load_translator(directory, pair.settings.frame, device, threads))
 
     @staticmethod
     def set_up(directory: str | Path, device: str) -> None:
@@ -492,11 +441,12 @@ class ExportedRun(Run):
         if config.ended == REFILL:
             self.refuse("--ended refill")
         words = self.members[0].target_words
+        room = self.translator.frame.target_room
         starts = [words.decode(prefix) for prefix in prefixes] if prefixes else [[] for _ in readings]
         sentences = [
             BoundedSource(
                 source=reading,
-                longest=min(max(config.longest(len(reading)), len(start)), POSITIONS - 2),
+                longest=min(max(config.longest(len(reading)), len(start)), room),
                 shortest=config.shortest(len(reading)),
                 prefix=start,
             )
@@ -506,13 +456,14 @@ class ExportedRun(Run):
 
     def unit_scores(self, pairs: Sequence[tuple[str, ...]]) -> list[list[float]]:
         member = self.members[0]
-        return score(
-            self.translator,
-            [
-                (self.read(source), member.target_words.decode(self.target_ids(target)))
-                for source, target in pairs
-            ],
+        texts = [
+            (self.read(source), member.target_words.decode(self.target_ids(target)))
+            for source, target in pairs
+        ]
+        check_positions(
+            (BoundedSource(source, len(target)) for source, target in texts), self.translator.frame
         )
+        return self.translator.score(texts)
 
     def draw(self, reading: Sequence[str], config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
         return sample(self.translator, reading, self.members[0].target_words, config, number)

@@ -24,7 +24,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
 from nmt.lazy import LazyPart
 from nmt.runs import directory as run_directory
-from nmt.runs.exported import FORMAT, NO_ENGINE
+from nmt.runs.exported import FORMAT
+from nmt.runs.framed import NO_ENGINE
 from nmt.serve.config import AUTO, CTRANSLATE2, TORCH, EngineConfig
 from nmt.work.executors import ExecutorConfig, Processes
 

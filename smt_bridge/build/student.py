@@ -27,7 +27,7 @@ from nmt.io.progress import duration
 from nmt.lazy import LazyPart
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs.exported import NO_ENGINE
+from nmt.runs.framed import NO_ENGINE
 from nmt.runs.run import Run
 from nmt.text.inspection import inspect_pairs
 from nmt.training import config_file, cost

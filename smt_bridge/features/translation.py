@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmt.errors import ConfigError
-from nmt.runs.exported import ExportedRun, score
+from nmt.runs.exported import ExportedRun
 from nmt.runs.pair import LanguagePair
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest
@@ -98,7 +98,7 @@ class ExportedTranslation(Translation):
             (read[row], self.run.target_words.decode(target))
             for row, target in zip(source_of, targets, strict=True)
         ]
-        return np.array([math.fsum(values) for values in score(self.translator, texts)], np.float64)
+        return np.array([math.fsum(values) for values in self.translator.score(texts)], np.float64)
 
 
 # ---- unknown words -----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from nmt.cli import export as export_command
 from nmt.cli import score, translate
 from nmt.errors import ConfigError
-from nmt.runs import exported
+from nmt.runs.framed import Frame, load_translator
 from tests.conftest import Command
 
 pytest.importorskip("ctranslate2")
@@ -102,4 +102,4 @@ def test_what_is_refused(transformer: Path, tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(builtins, "__import__", without_engine)
     with pytest.raises(ConfigError, match=r"pip install 'nmt-smt\[ctranslate2\]'"):
-        exported.load_translator(folder, "cpu", 1)
+        load_translator(folder, Frame(), "cpu", 1)
