@@ -2,7 +2,7 @@
 
 Formats of characters and hyperlinks follow their words. Fields, deleted text, pictures, references to notes,
 bookmarks and all other parts of the file stay. A tab or a line break ends a text.
-Source: WordprocessingML (ECMA-376, part 1, section 17).
+Source: the standard ECMA-376, part 1, WordprocessingML.
 """
 
 from collections import Counter

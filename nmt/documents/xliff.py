@@ -2,7 +2,7 @@
 
 A target that has text is replaced unless the file says that it is done: `approved`, or a state from
 `translated` on. What is marked as not to be translated stays.
-Sources: XLIFF 1.2 (OASIS 2008) and 2.1 (OASIS 2018).
+Sources: the standards XLIFF 1.2 and XLIFF 2.1 of OASIS.
 """
 
 import re

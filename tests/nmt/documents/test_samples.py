@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from lxml import etree
@@ -14,6 +15,9 @@ from nmt.documents import formats
 from nmt.documents.inline import AlignedTranslation
 from tests.nmt.documents.fake import translated
 from tests.nmt.documents.test_html_text import parts_of
+
+if TYPE_CHECKING:
+    from lxml.etree import ElementBase as Element
 
 SAMPLES = sorted((Path(__file__).parent / "samples").iterdir())
 NAMES = [path.name for path in SAMPLES]
@@ -32,11 +36,11 @@ def parts(data: bytes) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
-def local(node: etree._Element) -> str:
+def local(node: "Element") -> str:
     return etree.QName(node).localname if isinstance(node.tag, str) else ""
 
 
-def element(node: etree._Element) -> str:
+def element(node: "Element") -> str:
     return f"{node.tag} {sorted(node.attrib.items())}"
 
 
@@ -71,7 +75,7 @@ def docx_texts(data: bytes) -> list[str]:
     ]
 
 
-def xliff_texts(node: etree._Element) -> Iterator[str]:
+def xliff_texts(node: "Element") -> Iterator[str]:
     """The text of a source or target without the content of codes."""
     if local(node) not in CODES:
         yield node.text or ""
@@ -80,11 +84,11 @@ def xliff_texts(node: etree._Element) -> Iterator[str]:
             yield child.tail or ""
 
 
-def xliff_units(data: bytes) -> list[etree._Element]:
+def xliff_units(data: bytes) -> "list[Element]":
     return list(etree.fromstring(data).iter("{*}trans-unit", "{*}segment"))
 
 
-def xliff_pairs(data: bytes, found: bytes) -> Iterator[tuple[etree._Element, etree._Element]]:
+def xliff_pairs(data: bytes, found: bytes) -> "Iterator[tuple[Element, Element]]":
     """The source before, and the target after, of each unit that was to be translated."""
     for before, after in zip(xliff_units(data), xliff_units(found), strict=True):
         target = before.find("{*}target")
