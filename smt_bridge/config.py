@@ -32,6 +32,12 @@ class TrainConfig:
     osm: int = number(
         0, least=0, most=10, help="also train an operation sequence model of this order, such as 5; 0: none"
     )
+    sparse_features: int = number(
+        0,
+        least=0,
+        help="also write sparse features of the N most frequent words of each side into moses.ini, such as "
+        "50; kbmira tunes them; 0: none",
+    )
     distortion_limit: int = number(
         6, least=-1, help="longest jump in words, written into moses.ini; -1: unlimited"
     )

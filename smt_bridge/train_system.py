@@ -4,6 +4,7 @@ skipped.
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
     classes.tsv   class-lm.arpa.gz    if a language model of word classes is asked for
     operations.gz   osm.arpa.gz     with --osm
+    frequent-source.txt   frequent-target.txt   with --sparse-features
 
 and, if it is also compiled, the folder `compiled`.
 
@@ -48,6 +49,7 @@ from smt_bridge.extraction import alignment, corpus, kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import WORK, TableInputs, TableOutputs, build
+from smt_bridge.frequent_words import sparse_lines, write_frequent
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.operations import operation_lines
 from smt_bridge.moses.reordering import DEFAULT, trained_type
@@ -62,6 +64,8 @@ UNPRUNED_TABLES = UNPRUNED, UNPRUNED_REORDERING = "phrase-table.unpruned.gz", "r
 CLASSES, CLASS_LM = "classes.tsv", "class-lm.arpa.gz"
 CLASS_TEXT = "class-text.gz"  # the text of the language model as classes, until that model exists
 TEXTS = SOURCE, TARGET = "source.gz", "target.gz"
+FREQUENT = "frequent-source.txt", "frequent-target.txt"  # words
+TUNED_SPARSE = "moses.tuned.sparse-weights"  # of the sparse features of TUNED
 MODELS = "alignment-model"  # folder of the models of both directions of word alignment
 OPERATIONS, OSM = "operations.gz", "osm.arpa.gz"  # a text of operations, and its n-gram model
 TUNED = "moses.tuned.ini"
@@ -73,7 +77,10 @@ FORECAST = 30.0  # an alignment of fewer seconds is too short to predict the oth
 # Job folders of the steps that several workers compute.
 ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
 CLASSING, CLASS_COUNTING, COUNTING_OPERATIONS = "classes.job", "class-lm.job", "osm.job"
-OTHER_RESULTS = (*UNPRUNED_TABLES, CLASSES, CLASS_TEXT, CLASS_LM, OPERATIONS, OSM, MODELS, TUNED, COMPILED)
+OTHER_RESULTS = (
+    *UNPRUNED_TABLES, CLASSES, CLASS_TEXT, CLASS_LM, OPERATIONS, OSM, *FREQUENT, MODELS, TUNED, TUNED_SPARSE,
+    COMPILED,
+)  # fmt: skip
 RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
 # The initial weights of Moses' train-model.perl.
@@ -362,6 +369,12 @@ def estimate_operations(training: SystemTraining) -> None:
     estimate_lm(training, text, OSM, training.config.osm, COUNTING_OPERATIONS)
 
 
+def list_frequent(training: SystemTraining) -> None:
+    """Write the most frequent words of each side."""
+    for name, text in zip(FREQUENT, training.texts, strict=True):
+        write_frequent(text, training.path(name), training.config.sparse_features)
+
+
 def class_words(training: SystemTraining) -> None:
     """Write the classes of the words that the language model is trained on. If pairs are added to a model
     with an --lm-text, its classes are copied."""
@@ -417,8 +430,11 @@ def write_inis(training: SystemTraining) -> None:
         ini = moses_ini.with_absolute_paths(old, old.roots(beside=True))
         for feature in old.features:
             for key, path in feature.options.items():
-                if path in (TABLE, training.reordering_table, LM, CLASS_LM, CLASSES, OSM):
+                if path in (TABLE, training.reordering_table, LM, CLASS_LM, CLASSES, OSM, *FREQUENT):
                     ini = moses_ini.set_path(ini, feature.name, path, key)
+        if ini.weight_file:
+            files.write_text(training.path(TUNED_SPARSE), files.read_lines(ini.weight_file))
+            ini = moses_ini.with_weight_file(ini, TUNED_SPARSE)
         moses_ini.write(training.path(TUNED), ini)
     write_ini(training.path(INI), training.config)
 
@@ -447,6 +463,7 @@ def write_ini(path: Path, config: TrainConfig) -> None:
     if config.osm:
         features.append(f"OpSequenceModel name=OpSequenceModel0 num-features=5 path={OSM}")
         weights["OpSequenceModel0"] = OSM_WEIGHTS
+    features += sparse_lines(*FREQUENT) if config.sparse_features else ()
     lines = [
         "# Start Moses in this folder: the paths are relative to it. smt-decode finds them from anywhere.",
         "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]",
@@ -475,6 +492,7 @@ STEPS: Steps = (
 )
 PRUNING: Steps = (Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune))  # instead of TABLE
 CLASSES_STEPS: Steps = (Step(CLASSES, CLASSES, class_words), Step(CLASS_LM, CLASS_LM, estimate_class_lm))
+SPARSE_STEPS: Steps = (Step("frequent words", FREQUENT[1], list_frequent),)
 OSM_STEPS: Steps = (Step(OPERATIONS, OPERATIONS, write_operations), Step(OSM, OSM, estimate_operations))
 
 
@@ -484,8 +502,9 @@ def steps_of(config: TrainConfig) -> Steps:
     tables = PRUNING if config.prune.is_active() else (table,)
     classes = CLASSES_STEPS if config.class_lm else ()
     operations = OSM_STEPS if config.osm else ()
+    sparse = SPARSE_STEPS if config.sparse_features else ()
     compiled = (Step("compiled model", COMPILED, compile_trained),) if config.compiled else ()
-    return (align_step, *tables, lm, *classes, *operations, ini, *compiled)
+    return (align_step, *tables, lm, *classes, *operations, *sparse, ini, *compiled)
 
 
 # ---- added pairs -------------------------------------------------------------------------------------------
@@ -503,7 +522,12 @@ def add_config(
     try:
         for name in ("method", "symmetrization", "order", "reordering", "distortion_limit"):
             setattr(config, name, settings[name])
-        for name in ("class_lm", "class_order", "osm"):  # models of earlier versions have none
+        for name in (
+            "class_lm",
+            "class_order",
+            "osm",
+            "sparse_features",
+        ):  # models of earlier versions have none
             setattr(config, name, settings.get(name, getattr(config, name)))
         for name in ("max_length", "smoothing", "block"):
             setattr(config.extract, name, extract[name])

@@ -58,10 +58,11 @@ def command(argv: Sequence[str] | None) -> None:
         )
     train(Path(args.model), config, parse_settings(ExecutorConfig, args))
     log.info(
-        "%s: trained, %.0f s; next: smt-tune %s --source DEV --reference DEV",
+        "%s: trained, %.0f s; next: smt-tune %s --source DEV --reference DEV%s",
         args.model,
         time.monotonic() - start,
         args.model,
+        " --method kbmira" * bool(config.sparse_features),
     )
 
 
@@ -118,6 +119,7 @@ def parser() -> options.Parser:
     add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
     add_setting(parser, TrainConfig, "osm")
+    add_setting(parser, TrainConfig, "sparse_features")
     add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")
     parser.add_argument(

@@ -21,16 +21,20 @@ from nmt.work import executors, store
 from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli import decoding
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import sparse_weights
 from smt_bridge.moses.ini import Ini, Weights
+from smt_bridge.moses.sparse_weights import SparseWeights
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
+    from smt_bridge.decoder.system import PhraseBasedSystem
     from smt_bridge.decoder.translation import PhraseTranslation
     from smt_bridge.tuning.loop import DecodingBlock, Tuning
     from smt_bridge.tuning.pool import Floats
 
 log = logging.getLogger(__name__)
 
+SPARSE_SUFFIX = ".sparse-weights"  # in place of the output's .ini: the file that its [weight-file] names
 # Options of the decoder that affect n-best lists, besides those of the search; recorded in tune.json.
 DECODING = ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input")
 
@@ -125,7 +129,7 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
     """Run the tuning loop, write the best weights and those of --final-seeds, and print the best BLEU. Errors
     as from `load_checked_decoder`, `open_tuning` and `loop.run`."""
     from smt_bridge.tuning import loop
-    from smt_bridge.tuning.loop import starting_weights, whole_weights
+    from smt_bridge.tuning.loop import starting_weights
 
     sources = list(files.read_lines(args.source))
     texts = [list(files.read_lines(path)) for path in args.reference]
@@ -136,9 +140,9 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
         reason = loop.run(
             tuning, starting_weights(decoder, tuning.names), followed, loop.make_references(texts)
         )
-    all_weights = partial(whole_weights, decoder.system, tuning.names)
-    write_weights(args, tuning, paths, all_weights)
-    final_seeds(args, tuning, paths.work, all_weights)
+    tuned = TunedWeights(decoder.system, tuning)
+    write_weights(args, tuned, paths)
+    final_seeds(args, tuned, paths.work)
     best = tuning.best()
     score = 100 * tuning.iterations[best].bleu
     count = len(tuning.iterations)
@@ -170,9 +174,11 @@ def open_tuning(
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import loop, pool
     from smt_bridge.tuning.registry import TuneConfig
+    from smt_bridge.tuning.tuner import check_sparse
 
     config, tuner = arguments.parse_settings(TuneConfig, args), parse_tuner(args)
     settings.check(config)
+    check_sparse(tuner, decoder.system.sparse, args.method)
     names = pool.column_names(decoder.system.sizes)
     if not names:
         raise ConfigError(
@@ -199,8 +205,9 @@ def open_tuning(
     }
     loop.open_folder(paths.work, recorded, config, tuner)
     return loop.Tuning(
-        folder=paths.work, names=names, sentences=sentences, config=config, tuner=tuner, threads=args.workers
-    )
+        folder=paths.work, names=names, sentences=sentences, config=config, tuner=tuner, threads=args.workers,
+        vectors=loop.sparse_vectors(decoder.system),
+    )  # fmt: skip
 
 
 # translates lines with weights
@@ -249,34 +256,59 @@ def decode_text(
             progress.add(1)
 
 
-def write_weights(
-    args: argparse.Namespace, tuning: "Tuning", paths: TuningPaths, all_weights: "Callable[[Floats], Weights]"
-) -> None:
-    """Write the best weights to a file in the work folder, and the ini with these weights to the output.
-    `all_weights`: converts weights (D,) to those of all features."""
+@dataclass
+class TunedWeights:
+    """Converts the weights of a tuning, (D + F,), to those of a system."""
+
+    system: "PhraseBasedSystem"
+    tuning: "Tuning"
+
+    def dense(self, weights: "Floats") -> Weights:
+        """All weights of the tuned features that are not sparse."""
+        from smt_bridge.tuning.loop import whole_weights
+
+        return whole_weights(self.system, self.tuning.names, weights)
+
+    def sparse(self, weights: "Floats") -> SparseWeights:
+        """All weights of sparse values."""
+        from smt_bridge.tuning.loop import whole_sparse_weights
+
+        return whole_sparse_weights(self.system, self.tuning, weights)
+
+    def write(self, path: Path, weights: "Floats", header: str) -> None:
+        """Write all of them to a file of weights, without sparse ones that are 0. UserError if that fails."""
+        sparse = {name: [value] for name, value in self.sparse(weights).items() if value}
+        moses_ini.write_weights(path, self.dense(weights) | sparse, [header])
+
+
+def write_weights(args: argparse.Namespace, tuned: TunedWeights, paths: TuningPaths) -> None:
+    """Write the best weights to a file in the work folder, and the ini with these weights to the output;
+    those of sparse values go to a file beside the output."""
+    tuning = tuned.tuning
     best = tuning.best()
     iteration = tuning.iterations[best]
-    weights = all_weights(iteration.weights)
     header = (
         f"BLEU {100 * iteration.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
         f"{best + 1} of {len(tuning.iterations)}"
     )
-    moses_ini.write_weights(paths.work / "weights", weights, [header])
-    moses_ini.write(paths.output, moses_ini.set_weights(paths.start, weights), f"# {header}")
+    tuned.write(paths.work / "weights", iteration.weights, header)
+    ini = moses_ini.set_weights(paths.start, tuned.dense(iteration.weights))
+    if tuned.system.sparse:
+        path = paths.output.with_suffix(SPARSE_SUFFIX)
+        sparse_weights.write(path, tuned.sparse(iteration.weights), [header])
+        ini = moses_ini.with_weight_file(ini, path.name)
+    moses_ini.write(paths.output, ini, f"# {header}")
 
 
-def final_seeds(
-    args: argparse.Namespace, tuning: "Tuning", work: Path, all_weights: "Callable[[Floats], Weights]"
-) -> None:
+def final_seeds(args: argparse.Namespace, tuned: TunedWeights, work: Path) -> None:
     """Tune again on the last pool with seeds 1, 2, ..., to show how much the result depends on the seed, and
-    write the weights of each to the work folder unless they are there. `all_weights`: as in
-    `write_weights`."""
+    write the weights of each to the work folder unless they are there."""
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():
-            point = tuning.tune_pool(tuning.pool(), seed)
+            point = tuned.tuning.tune_pool(tuned.tuning.pool(), seed)
             header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"
-            moses_ini.write_weights(path, all_weights(point.weights), [header])
+            tuned.write(path, point.weights, header)
         log.info("seed %d: %s", seed, path)
 
 

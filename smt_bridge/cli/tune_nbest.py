@@ -31,6 +31,8 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("smt-tune-nbest", args)
     check_options(args)
+    import numpy as np
+
     from smt_bridge.tuning import pool as pools
 
     if args.n_best:
@@ -50,13 +52,18 @@ def command(argv: Sequence[str] | None) -> None:
         return
     pools.drop_features(pool, args.drop)
     best = tune(args, pool)
-    print(f"Best point: {' '.join(f'{weight:.6g}' for weight in best.weights)}  => {best.bleu:.6g}")
+    dense, sparse = np.split(best.weights, [len(pool.names)])
+    print(f"Best point: {' '.join(f'{weight:.6g}' for weight in dense)}  => {best.bleu:.6g}")
     if args.output:
         header = [
             f"BLEU {best.bleu:.6f} on {pool.sentences} sentences",
             f"{args.method}, seeds {args.seed} to {args.seed + args.runs - 1}",
         ]
-        ini.write_weights(args.output, pools.to_weights(pool.names, best.weights), header)
+        weights = pools.to_weights(pool.names, dense)
+        if pool.sparse:
+            named = zip(pool.sparse.names, sparse.tolist(), strict=True)
+            weights |= {name: [value] for name, value in named if value}
+        ini.write_weights(args.output, weights, header)
 
 
 def parser() -> options.Parser:
@@ -141,22 +148,24 @@ def tune(args: argparse.Namespace, pool: "Pool") -> "TuningPoint":
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.tuning import tuner
 
+    method, sparse = parse_tuner(args), pool.sparse.names if pool.sparse else ()
+    tuner.check_sparse(method, sparse, args.method)
     log.info(
         "%s sentences, %s distinct hypotheses, %d weights",
         f"{pool.sentences:,}",
         f"{len(pool.features):,}",
-        len(pool.names),
+        len(pool.all_names),
     )
-    start = tuner.read_start(args.init, pool.names) if args.init else None
+    start = tuner.read_start(args.init, pool.names, sparse) if args.init else None
     start_point = tuner.starting_point(pool, start)
     whose = f"the weights of {args.init}" if args.init else "equal weights"
     log.info("BLEU %.6f with %s", start_point.bleu, whose)
     seeds = range(args.seed, args.seed + args.runs)
     threads = args.threads or min(4, os.cpu_count() or 1)
     with options.progress(args, "steps", 0) as progress:
-        points = tuner.run_seeds(pool, parse_tuner(args), start, seeds, threads, progress.reach)
+        points = tuner.run_seeds(pool, method, start, seeds, threads, progress.reach)
     if args.runs > 1:
-        print("\n".join(tuner.spread_table(pool.names, points)))
+        print("\n".join(tuner.spread_table(pool.all_names, points)))
     return tuner.better_point(start_point, points)
 
 

@@ -11,7 +11,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.io.numbers import integer, real, shown
 from nmt.text.sentences import MAX_LINE_WORDS
 from smt_bridge.decoder.xml_input import brackets
-from smt_bridge.moses.ini import FALSE, Ini, parse_truth
+from smt_bridge.moses.ini import FALSE, WEIGHT_FILE, Ini, parse_truth
 
 WIDEST = 63  # number of words after the first untranslated one that a coverage can represent
 STACK, CUBE = "stack", "cube"  # 0 and 1 in an ini
@@ -139,7 +139,7 @@ RENAMED = {  # fields of SearchSettings whose sections have other names
 HONORED_SECTIONS = {
     RENAMED.get(name, name.replace("_", "-")): name for name in BY_NAME if name != "table_limit"
 }
-MODEL_SECTIONS = {"feature", "weight"}  # read elsewhere
+MODEL_SECTIONS = {"feature", "weight", WEIGHT_FILE}  # read elsewhere
 
 # Sections for which the engine supports only some of Moses' values: these values, and the reason why any
 # other is refused.
@@ -197,10 +197,13 @@ HARMLESS_SECTIONS = set(
 REFUSED_SECTIONS = {
     name: reason
     for reason, names in {
-        "sparse features are not supported": """
-            weight-file report-sparse-features phrase-pair-feature phrase-boundary-source-feature
-            phrase-boundary-target-feature phrase-length-feature target-word-insertion-feature
-            source-word-deletion-feature word-translation-feature glm-feature dlm-model global-lexical-file
+        "write sparse features as lines of [feature], such as WordTranslationFeature": """
+            report-sparse-features phrase-length-feature target-word-insertion-feature
+            source-word-deletion-feature word-translation-feature
+        """,
+        "the engine has no such sparse feature": """
+            phrase-pair-feature phrase-boundary-source-feature phrase-boundary-target-feature glm-feature
+            dlm-model global-lexical-file
         """,
         "write features and weights into [feature] and [weight]": """
             feature-overwrite feature-add feature-name-overwrite weight-overwrite weight-add

@@ -22,7 +22,7 @@ from smt_bridge.decoder.arrays import Int32s, SearchParameters
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.compiled_search import Paths, compiled_search
 from smt_bridge.decoder.config import CUBE, WIDEST, DecoderConfig, search_settings
-from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
+from smt_bridge.decoder.features.protocol import SearchFeature, SparseFeature, SparseSum, StatefulFeature
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask, WeightedFeature
 from smt_bridge.decoder.options import OptionBuilder
 from smt_bridge.decoder.second_search import SecondSearch, best_of_both, union
@@ -71,7 +71,12 @@ class Decoder:
         self.listing = self.make_listing(self.config.nbest, self.config.distinct)
         self.weights = dict(system.weights) if weights is None else system.with_weights(weights)
         self.features = system.load_features(self.config) if features is None else features
-        weighted = [WeightedFeature(item, np.array(self.weights[item.name])) for item in self.features]
+        sparse_weights = system.with_sparse_weights(weights or {})
+        in_search = [
+            SparseSum(item, sparse_weights) if isinstance(item, SparseFeature) else item
+            for item in self.features
+        ]
+        weighted = [WeightedFeature(item, np.array(self.weights[item.name])) for item in in_search]
         self.model = SearchModel(
             word_lms=system.word_lms,
             lm_weights=np.array([self.weights[name][0] for name in system.lm_names] or [0.0]),
@@ -88,6 +93,10 @@ class Decoder:
                 f"cube pruning takes no networks and no operation sequence model inside the search: "
                 f"{self.model.stateful[0].feature.name}; give --search stack, or rescore an n-best list"
             )
+        printed = set(system.sparse)
+        self.sparse = [
+            item for item in self.features if isinstance(item, SparseFeature) and item.name in printed
+        ]
         self.options = OptionBuilder(system, self.settings, self.weights, self.model, weighted)
         self.compiled = compiled_search(self.model)
         self.second = (
@@ -253,9 +262,10 @@ class Decoder:
         if exact:
             totals = feature_values.totals(self.options, columns).tolist()
         features = feature_values.features(self.options, columns)
+        sparse = feature_values.sparse_values(self.sparse, task.sentence, paths)
         listed = [
-            Derivation(path, translation.output(task.sentence, path, self.settings), row, total)
-            for path, row, total in zip(paths, features, totals, strict=True)
+            Derivation(path, translation.output(task.sentence, path, self.settings), row, total, sparse=named)
+            for path, row, total, named in zip(paths, features, totals, sparse, strict=True)
         ]
         if exact:
             listed.sort(key=lambda item: -item.total)

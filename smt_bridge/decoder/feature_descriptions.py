@@ -12,6 +12,8 @@ FEATURE_KINDS = {
     "NeuralTranslation": "attention model", "OpSequenceModel": "operation sequence model",
     "NNJM": "joint model (NNJM)", "CSLM": "neural language model (CSLM)", "Distortion": "distance of jumps",
     "WordPenalty": "words, negative", "PhrasePenalty": "phrases", "UnknownWordPenalty": "unknown words",
+    "WordTranslationFeature": "word translations", "TargetWordInsertionFeature": "target words without link",
+    "SourceWordDeletionFeature": "source words without link", "PhraseLengthFeature": "lengths of phrases",
 }  # fmt: skip
 TABLE_SCORES = (
     "log p of the source phrase", "of its words, one by one",

@@ -8,7 +8,7 @@ from collections.abc import Set
 
 from nmt.errors import ConfigError
 from nmt.io.numbers import real, shown
-from smt_bridge.decoder.features.protocol import SearchFeature, StatefulFeature
+from smt_bridge.decoder.features.protocol import SearchFeature, SparseFeature, StatefulFeature
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FALSE, FeatureLine, Ini, Weights, parse_truth
@@ -62,6 +62,11 @@ def feature_kinds() -> tuple[str, ...]:
 def is_stateful(kind: str) -> bool:
     """Whether a kind of feature depends on what was translated before."""
     return kind in STATEFUL or issubclass(SEARCH_FEATURES.get(kind, SearchFeature), StatefulFeature)
+
+
+def is_sparse(kind: str) -> bool:
+    """Whether a kind of feature has sparse values, with weights of their own."""
+    return issubclass(SEARCH_FEATURES.get(kind, SearchFeature), SparseFeature)
 
 
 def needs_torch(ini: Ini) -> bool:
@@ -120,7 +125,7 @@ def check_arguments(line: FeatureLine) -> None:
     allowed = arguments(line.kind)
     for key, value in line.options.items():
         if key not in allowed:
-            hint = "sparse features are not supported; " if key.startswith("sparse-") else ""
+            hint = "its sparse features are not supported; " if key.startswith("sparse-") else ""
             raise line.error(
                 f"{line.kind} has no argument {shown(key)} here; {hint}it has {', '.join(sorted(allowed))}"
             )
@@ -135,7 +140,7 @@ def check_arguments(line: FeatureLine) -> None:
         if key in ("oov-feature", "tuneable", "normalized"):
             line.truth(key)
     for key in FILES:
-        if key in allowed and not line.options.get(key):
+        if key in allowed and not line.options.get(key) and not is_sparse(line.kind):
             raise line.error(f"{line.name} has no {key}=, expected the file that it reads")
     if line.kind == REORDERING:
         check_reordering(line)
@@ -148,7 +153,7 @@ def check_arguments(line: FeatureLine) -> None:
         )
     scores = SEARCH_FEATURES[line.kind].scores_of(line) if line.kind in SEARCH_FEATURES else 1
     if line.kind in (*PENALTIES, *SEARCH_FEATURES) and line.scores != scores:
-        has = "one score" if scores == 1 else f"{scores} scores"
+        has = "one score" if scores == 1 else f"{scores or 'no'} scores"
         raise line.error(f"num-features={line.scores}: {line.kind} has {has}")
 
 
@@ -226,8 +231,9 @@ def printed_scores(ini: Ini) -> dict[str, list[int]]:
 
 
 def weights(ini: Ini) -> Weights:
-    """Weights of all scores of all features; 1 for the unknown word penalty if the ini has none. ConfigError
-    for weights without a feature, and for a feature without weights other than this penalty."""
+    """Weights of all scores of all features; 1 for the unknown word penalty if the ini has none, and for the
+    weighted sum of a sparse feature. ConfigError for weights without a feature, and for a feature without
+    weights other than these."""
     names = {line.name for line in ini.features}
     for name, row in ini.weight_rows.items():
         if name not in names:
@@ -236,8 +242,8 @@ def weights(ini: Ini) -> Weights:
                 "line, or add the feature"
             )
     return {
-        line.name: moses_ini.feature_weights(ini, line)
-        if line.kind != UNKNOWN or line.name in ini.weights
-        else [1.0]
+        line.name: [1.0]
+        if is_sparse(line.kind) or (line.kind == UNKNOWN and line.name not in ini.weights)
+        else moses_ini.feature_weights(ini, line)
         for line in ini.features
     }

@@ -4,6 +4,7 @@ total. All log probabilities are natural.
 N: derivations; P: phrases of all of them; K: scores of a feature; D: scores of all features.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,6 +19,7 @@ from smt_bridge.decoder.features.protocol import (
     Candidates,
     SearchFeature,
     SentenceScorer,
+    SparseFeature,
     StatefulFeature,
     check_values,
 )
@@ -209,6 +211,23 @@ def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
     printed = [columns[name][:, scores] for name, scores in builder.system.printed.items()]
     count = len(next(iter(columns.values())))
     return np.hstack([np.zeros((count, 0)), *printed])
+
+
+def sparse_values(
+    features: Sequence[SparseFeature], sentence: Sentence, paths: Sequence[Int32s]
+) -> list[dict[str, float]]:
+    """The values of sparse features that are not 0, for derivations given by their options in target order:
+    those of each feature sorted by name."""
+    if not features:
+        return [{} for _ in paths]
+    counts = [
+        [Counter(name for option in path for name in feature.names(sentence, int(option))) for path in paths]
+        for feature in features
+    ]
+    return [
+        {name: float(count[name]) for count in derivation for name in sorted(count)}
+        for derivation in zip(*counts, strict=True)
+    ]
 
 
 def totals(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:

@@ -4,7 +4,7 @@ looked up in the working directory, then in the ini's folder."""
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nmt.errors import ConfigError, DataError
@@ -17,14 +17,16 @@ from smt_bridge.decoder.automaton import null_model
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig, read_search_settings
 from smt_bridge.decoder.feature_lines import CLASS_LM, LANGUAGE_MODELS, REORDERING
-from smt_bridge.decoder.features.protocol import SearchFeature
+from smt_bridge.decoder.features.protocol import SearchFeature, SparseFeature
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.model import AnyWordLM, AutomatonLM, ClassLM, load_lm, load_trie
 from smt_bridge.decoder.table import PhraseTable
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.ini import FeatureLine, Ini, Weights, find_table
+from smt_bridge.moses import sparse_weights
+from smt_bridge.moses.ini import PATH_KEYS, WEIGHT_FILE, FeatureLine, Ini, Weights, find_table
 from smt_bridge.moses.reordering import ReorderingType
+from smt_bridge.moses.sparse_weights import SparseWeights
 
 
 @dataclass
@@ -44,6 +46,7 @@ class PhraseBasedSystem:
     feature_lines: list[tuple[type[SearchFeature], FeatureLine]]  # of features in SEARCH_FEATURES
     search: dict[str, object]  # search settings in the ini: fields of SearchSettings
     cache: Cache | None = None  # of parsed tables and models; None for none
+    sparse_weights: SparseWeights = field(default_factory=dict)  # of the values of sparse features
 
     @property
     def word_lms(self) -> Sequence[AnyWordLM]:
@@ -53,6 +56,15 @@ class PhraseBasedSystem:
     def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
         """Load the system's features in SEARCH_FEATURES. UserError for one that cannot be used."""
         return [kind.load_cached(line, config, self.cache) for kind, line in self.feature_lines]
+
+    @property
+    def sparse(self) -> list[str]:
+        """The names of the sparse features whose values n-best lists print, and tuners see."""
+        return [
+            line.name
+            for kind, line in self.feature_lines
+            if issubclass(kind, SparseFeature) and line.truth("tuneable", True)
+        ]
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -70,9 +82,11 @@ class PhraseBasedSystem:
         are for all its scores or for the printed ones.
 
         ConfigError if a printed feature has no new weights, for too many or too few of them, and for those of
-        a feature that the system lacks."""
+        a feature that the system lacks. Weights of sparse values are checked by `with_sparse_weights`."""
         merged = dict(self.weights)
         for name, values in weights.items():
+            if sparse_weights.is_sparse(name):
+                continue
             if name not in merged:
                 raise ConfigError(
                     f"weights of {shown(name)}, but the model has no such feature; it has {', '.join(merged)}"
@@ -90,6 +104,22 @@ class PhraseBasedSystem:
         if missing := [name for name in self.printed if name not in weights]:
             raise ConfigError(f"no weights for {missing[0]}, which has {len(merged[missing[0]])} scores")
         return merged
+
+    def with_sparse_weights(self, weights: Weights) -> SparseWeights:
+        """The weights of all sparse values, with those of `weights` in place of the ini's; other names in
+        `weights` are passed over. ConfigError for a value of a sparse feature that the system lacks, and for
+        one with several weights."""
+        new = {name: values for name, values in weights.items() if sparse_weights.is_sparse(name)}
+        features = {line.name for kind, line in self.feature_lines if issubclass(kind, SparseFeature)}
+        for name, values in new.items():
+            if sparse_weights.feature_of(name) not in features:
+                raise ConfigError(
+                    f"a weight of {shown(name)}, but the model has no such sparse feature; it has "
+                    f"{', '.join(sorted(features)) or 'none'}"
+                )
+            if len(values) != 1:
+                raise ConfigError(f"{name} has {len(values)} weights; give it one")
+        return self.sparse_weights | {name: values[0] for name, values in new.items()}
 
     def name(self, kind: str) -> str:
         """The name of the first feature of a kind; empty if there is none."""
@@ -172,12 +202,13 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
         lm_names=[line.name for line in lm_lines],
         lms=[load_line_lm(ini, line, cache, beside) for line in lm_lines],
         feature_lines=[
-            (SEARCH_FEATURES[line.kind], with_path(line, paths))
+            (SEARCH_FEATURES[line.kind], with_paths(ini, line, beside))
             for line in ini.features
             if line.kind in SEARCH_FEATURES
         ],
         search=search,
         cache=cache,
+        sparse_weights=read_sparse_weights(ini, beside),
     )
 
 
@@ -188,9 +219,45 @@ def table_lines(ini: Ini) -> tuple[FeatureLine, FeatureLine | None]:
     return by_kind["PhraseDictionaryMemory"][0], by_kind[REORDERING][0] if REORDERING in by_kind else None
 
 
-def with_path(line: FeatureLine, paths: dict[str, str]) -> FeatureLine:
-    """The line of a feature with its path=, if any, replaced by the resolved path."""
-    return replace(line, options=line.options | {"path": paths[line.name]}) if line.name in paths else line
+def with_paths(ini: Ini, line: FeatureLine, beside: bool) -> FeatureLine:
+    """The line of a feature with the files that it names, if any, replaced by their resolved paths. `beside`:
+    as for `feature_path`. DataError for a file that does not exist."""
+    paths = {key: feature_path(ini, line, beside, key) for key in PATH_KEYS if line.options.get(key)}
+    return replace(line, options=line.options | paths) if paths else line
+
+
+def weight_file(ini: Ini, beside: bool = False) -> str:
+    """Look up the file that [weight-file] names; empty without one. `beside`: as for `feature_path`.
+    DataError if it does not exist, and for a second one."""
+    section = ini.sections.get(WEIGHT_FILE)
+    if section is None:
+        return ""
+    location = f"{ini.path}:{section.row + 1}"
+    if len(section.values) != 1:
+        raise DataError(f"{location}: [{WEIGHT_FILE}] names {len(section.values)} files; name one")
+    for root in ini.roots(beside):
+        if path := find_table(ini.weight_file, root):
+            return str(path)
+    raise DataError(f"{location}: {ini.weight_file} not found; copy it there, or correct [{WEIGHT_FILE}]")
+
+
+def read_sparse_weights(ini: Ini, beside: bool = False) -> SparseWeights:
+    """Read the weights of the sparse features of an ini; none without [weight-file]. ConfigError for a sparse
+    feature with `_` in its name, which would hide its values, and for weights of a feature that the ini
+    lacks; also the errors of `weight_file` and `sparse_weights.read`."""
+    names = {line.name: line for line in ini.features if feature_lines.is_sparse(line.kind)}
+    for name, line in names.items():
+        if "_" in name:
+            raise line.error(f"name={name}: a sparse feature has no _ in its name; give another name=")
+    path = weight_file(ini, beside)
+    weights = sparse_weights.read(path) if path else {}
+    for name in weights:
+        if sparse_weights.feature_of(name) not in names:
+            raise ConfigError(
+                f"{path}: a weight of {shown(name)}, but {ini.path} has no such sparse feature; remove the "
+                "line, or add the feature"
+            )
+    return weights
 
 
 def load_table(
@@ -270,10 +337,10 @@ def system_files(ini: Ini, beside: bool = False) -> list[Path]:
     """Paths of all files of a system: its ini, tables and models; of a folder, the files that `model_files`
     lists. `beside`: look up relative paths only in the ini's folder. DataError for a file or folder that the
     ini names and that does not exist."""
-    paths = [Path(ini.path)]
+    paths = [Path(ini.path), *map(Path, filter(None, [weight_file(ini, beside)]))]
     for feature in ini.features:
-        for key in feature_lines.FILES:
-            if key in feature.options:
+        for key in PATH_KEYS:
+            if feature.options.get(key):
                 paths += model_files(Path(feature_path(ini, feature, beside, key)))
     return paths
 

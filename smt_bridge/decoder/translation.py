@@ -29,6 +29,7 @@ class Derivation:
     text: list[str]
     features: Floats  # (D,) in the order of PhraseBasedSystem.sizes
     total: float  # weighted sum of all feature values, natural logarithm
+    sparse: dict[str, float] = field(default_factory=dict)  # printed sparse values that are not 0, by name
     shares: Floats | None = None  # with DecoderConfig.explain: see feature_values.phrase_shares
 
 
@@ -73,6 +74,10 @@ def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
         text=[word for derivation in best for word in derivation.text],
         features=np.sum([derivation.features for derivation in best], 0),
         total=sum(derivation.total for derivation in best),
+        sparse={
+            name: sum(derivation.sparse.get(name, 0.0) for derivation in best)
+            for name in dict.fromkeys(name for derivation in best for name in derivation.sparse)
+        },
     )
     return PhraseTranslation(None, [whole], list(parts))
 
@@ -108,7 +113,8 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
         Hypothesis(
             number,
             derivation.text,
-            {name: list(islice(values, size)) for name, size in sizes.items()},
+            {name: list(islice(values, size)) for name, size in sizes.items()}
+            | {name: [value] for name, value in derivation.sparse.items()},
             derivation.total,
             [" ".join(segments), " ".join(points)],
         )

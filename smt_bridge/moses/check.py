@@ -11,7 +11,7 @@ from nmt.io import mapped
 from nmt.io.numbers import shown
 from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
-from smt_bridge.moses.ini import UNTUNED, FeatureLine, Ini, find_table, tuned_names
+from smt_bridge.moses.ini import UNTUNED, WEIGHT_FILE, FeatureLine, Ini, find_table, tuned_names
 from smt_bridge.moses.operations import count_scores
 from smt_bridge.moses.reordering import ReorderingType
 from smt_bridge.tables.filter import is_other_pair
@@ -26,6 +26,7 @@ MULTI_MODEL = "PhraseDictionaryMultiModel"
 ENDINGS = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
 # Kinds of features that smt-decode has and Moses does not
 ENGINE_ONLY = ("ClassLM", "CSLM", "NNJM", "NeuralTranslation")
+WORD_LISTS = ("source-path", "target-path")  # arguments of WordTranslationFeature that name files
 Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their text tables
 
 
@@ -38,8 +39,11 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
     yield from feature_problems(ini)
     tables: Tables = {}
     for feature in ini.features:
-        if (path := feature.options.get("path")) is not None:
-            yield from path_problems(ini, feature, path, roots, tables)
+        for key in ("path", *WORD_LISTS):
+            if (path := feature.options.get(key)) is not None:
+                yield from path_problems(ini, feature, key, roots, tables)
+    if (path := ini.weight_file) and not any(find_table(path, root) for root in roots):
+        yield f"{ini.path}:{ini.sections[WEIGHT_FILE].row + 1}: {path} does not exist"
     for feature, table in [entry for entries in tables.values() for entry in entries]:
         scores = columns(table)
         if (kind := reordering_type(feature)) is not None and scores != kind.probabilities:
@@ -58,10 +62,11 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
 
 
 def path_problems(
-    ini: Ini, feature: FeatureLine, path: str, roots: Sequence[str], tables: Tables
+    ini: Ini, feature: FeatureLine, key: str, roots: Sequence[str], tables: Tables
 ) -> Iterator[str]:
-    """Yield a line if a file of a feature does not exist or is of the wrong kind; adds text tables to
-    `tables`. `path`: as the ini has it; `roots`: see `problems`."""
+    """Yield a line if the file that an argument, `key`, of a feature names does not exist or is of the wrong
+    kind; adds text tables to `tables`. `roots`: see `problems`."""
+    path = feature.options[key]
     candidates = (
         find_table(name, root) for root in roots for name in (path, path + ENDINGS.get(feature.kind, ""))
     )
@@ -70,7 +75,7 @@ def path_problems(
         beside = Path(ini.path).parent
         hint = f"; it exists relative to {beside}: start Moses in that folder, or write an absolute path"
         exists = find_table(path, str(beside))
-        yield f"{feature.location}: path={path} of {feature.name} does not exist{hint if exists else ''}"
+        yield f"{feature.location}: {key}={path} of {feature.name} does not exist{hint if exists else ''}"
     elif (
         file.is_file()
         and file.suffix not in ENDINGS.values()
@@ -187,7 +192,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
             yield f"{location}: the name {feature.name} is given twice; name one of them otherwise"
         values = ini.weights.get(feature.name)
         if values is None:
-            if feature.kind != UNTUNED:
+            if feature.kind != UNTUNED and feature.scores:
                 yield (
                     f"{location}: {feature.name} has no line in [weight]; Moses silently uses 1 for each of "
                     "its scores; add its weights"

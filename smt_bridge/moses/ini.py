@@ -71,8 +71,9 @@ def read_weights(path: str | Path) -> Weights:
 
 
 def tuned_names(weights: Weights) -> set[str]:
-    """Names of the features that n-best lists print and tuners tune: all but the UnknownWordPenalty."""
-    return {name for name in weights if not name.startswith(UNTUNED)}
+    """Names of the features that n-best lists print in each entry, and tuners tune: all but the
+    UnknownWordPenalty and sparse values, which have `_` in their names."""
+    return {name for name in weights if not name.startswith(UNTUNED) and "_" not in name}
 
 
 def format_weights(name: str, values: Iterable[float]) -> str:
@@ -92,7 +93,13 @@ def write_weights(
 # ---- ini ---------------------------------------------------------------------------------------------------
 
 
-DEFAULT_SCORES = {"OpSequenceModel": 5}  # num-features= of kinds; others: 1
+# Kinds that have no scores, but sparse values with weights of their own
+SPARSE = (
+    "WordTranslationFeature", "TargetWordInsertionFeature", "SourceWordDeletionFeature",
+    "PhraseLengthFeature",
+)  # fmt: skip
+DEFAULT_SCORES = {"OpSequenceModel": 5, **dict.fromkeys(SPARSE, 0)}  # num-features= of kinds; others: 1
+WEIGHT_FILE = "weight-file"  # section that names the file of the weights of sparse values
 TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
 FALSE = ("false", "no", "n", "0")
 OLD_SECTIONS = set(
@@ -179,6 +186,12 @@ class Ini:
     weights: Weights
     weight_end: int  # index after the last weight line
     sections: dict[str, Section]
+
+    @property
+    def weight_file(self) -> str:
+        """The file that [weight-file] names; empty without one."""
+        section = self.sections.get(WEIGHT_FILE)
+        return section.values[0][1] if section and section.values else ""
 
     def roots(self, beside: bool = False) -> list[str]:
         """Folders in which relative paths are looked up, in order: the working directory, unless `beside` is
@@ -379,6 +392,8 @@ def set_weights(ini: Ini, weights: Weights) -> Ini:
 def feature_weights(ini: Ini, feature: FeatureLine) -> list[float]:
     """The weights of a feature. ConfigError unless there is one for each of its scores."""
     values = ini.weights.get(feature.name)
+    if values is None and not feature.scores:
+        return []
     if values is None:
         raise ConfigError(
             f"{feature.location}: no line '{feature.name}=' in [weight]; Moses would silently use 1 for each "
@@ -434,7 +449,7 @@ def find_table(path: str, root: str) -> Path | None:
 # working directory.
 
 
-PATH_KEYS = ("path", "classes", "source_vocab", "target_vocab")
+PATH_KEYS = ("path", "classes", "source-path", "target-path", "source_vocab", "target_vocab")
 PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path in search of a file
 
 
@@ -464,6 +479,7 @@ def folder_beside(ini: Ini) -> str:
     paths = [
         feature.options[key] for feature in ini.features for key in PATH_KEYS if feature.options.get(key)
     ]
+    paths += filter(None, [ini.weight_file])
     return (
         folder
         if any(search_roots(path, [folder]) and not search_roots(path, ["."]) for path in paths)
@@ -474,6 +490,8 @@ def folder_beside(ini: Ini) -> str:
 def replace_paths(ini: Ini, resolve: Callable[[str], str], fixed: Container[tuple[str, str]] = ()) -> Ini:
     """Replace each path of an ini by the result of `resolve`, but those in `fixed`, as name of the feature
     and argument; returns a new ini. ConfigError for a path that has a blank or is not UTF-8."""
+    if ini.weight_file:
+        ini = with_weight_file(ini, resolve(ini.weight_file))
     lines = list(ini.lines)
     for feature in ini.features:
         paths = {
@@ -488,6 +506,19 @@ def replace_paths(ini: Ini, resolve: Callable[[str], str], fixed: Container[tupl
                     "hold; move the model, or write this output beside it"
                 )
         lines[feature.row] = with_options(lines[feature.row], paths)
+    return parse(ini.path, lines)
+
+
+def with_weight_file(ini: Ini, path: str) -> Ini:
+    """Make [weight-file] name `path`, in place of what it names or as a new last section; returns a new
+    ini."""
+    lines = list(ini.lines)
+    if ini.weight_file:
+        lines[ini.sections[WEIGHT_FILE].values[0][0]] = path
+    else:
+        while lines and not lines[-1].strip():
+            lines.pop()
+        lines += ["", f"[{WEIGHT_FILE}]", path, ""]
     return parse(ini.path, lines)
 
 

@@ -22,6 +22,7 @@ from nmt.search.config import MBRConfig
 from nmt.search.mbr import Evidence, Ints, choose, evidence
 from nmt.text.tokenize import unescape
 from smt_bridge.moses.ini import Weights, tuned_names
+from smt_bridge.moses.sparse_weights import is_sparse
 
 log = logging.getLogger(__name__)
 
@@ -216,11 +217,13 @@ def unprinted_score(hypothesis: Hypothesis, weights: Weights | None) -> float:
 
 
 def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
-    """Σ weight x feature over the features of an entry, so a (sparse) feature that it lacks counts as 0.
-    KeyError for a feature without weights, ValueError for a wrong number of them: see `check_weights`."""
+    """Σ weight x feature over the features of an entry, so a (sparse) feature that it lacks counts as 0, as
+    does a sparse one without a weight. KeyError for any other feature without weights, ValueError for a wrong
+    number of them: see `check_weights`."""
     return math.fsum(
         weight * value
         for name, values in features.items()
+        if name in weights or not is_sparse(name)
         for weight, value in zip(weights[name], values, strict=True)
     )
 
@@ -249,9 +252,11 @@ def unknown_word_score(hypothesis: Hypothesis, weights: Weights) -> float:
 
 
 def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
-    """ConfigError if a feature has no weights or too many or too few, and if there are weights of a tuned
-    feature that is not in `features`."""
+    """ConfigError if a feature that is not sparse has no weights, if one has too many or too few, and if
+    there are weights of a tuned feature that is not in `features`."""
     for name, values in features.items():
+        if name not in weights and is_sparse(name):
+            continue
         if name not in weights:
             raise ConfigError(
                 f"no weight for feature {name}; tune with it (smt-tune-nbest), or write '{name}= "

@@ -1,5 +1,5 @@
 """Batch MIRA on n-best lists (Cherry and Foster 2012), as in Moses' kbmira. It needs no random restarts, and
-suits many features.
+suits many features, sparse ones included.
 
 For each sentence in turn, hope is the hypothesis with the best sum of model score and BLEU, and fear the one
 with the best difference; the weights move so that hope beats fear by their difference in BLEU. The BLEU of a
@@ -7,12 +7,13 @@ sentence is computed on top of decayed statistics of the sentences before it.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from nmt.config.settings import number
 from smt_bridge.tuning.bleu import COLUMNS, ORDER
-from smt_bridge.tuning.pool import Floats, Pool, normalize
+from smt_bridge.tuning.pool import Floats, Pool
 from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
 
@@ -20,6 +21,8 @@ from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 class Kbmira:
     """Batch MIRA; the result is the average weights up to the pass whose average has the best BLEU on the
     pool."""
+
+    takes_sparse: ClassVar[bool] = True
 
     passes: int = number(60, least=1, help="passes of kbmira over the sentences")
     max_step: float = number(
@@ -39,14 +42,23 @@ class Kbmira:
         background = np.ones(COLUMNS)
         best = TuningPoint(weights, -1.0)
         groups = [slice(*pair) for pair in zip(pool.starts[:-1], pool.starts[1:], strict=True)]
+        sparse = list(pool.sparse.groups(pool.starts)) if pool.sparse else None
+        dense = len(pool.names)
         for number_of_pass in range(1, self.passes + 1):
             for sentence in rng.permutation(len(groups)):
                 rows = groups[sentence]
                 features, stats = pool.features[rows], pool.stats[rows]
-                scores, gains = features @ weights, sentence_bleu(stats, background)
+                scores, gains = features @ weights[:dense], sentence_bleu(stats, background)
+                if sparse:
+                    scores = scores + sparse[sentence].dot(weights[dense:])
                 hope, fear = int(np.argmax(scores + gains)), int(np.argmax(scores - gains))
                 if gains[hope] > gains[fear]:
-                    difference = np.where(free, features[hope] - features[fear], 0.0)
+                    difference = np.zeros_like(weights)
+                    difference[:dense] = features[hope] - features[fear]
+                    if sparse:
+                        sparse[sentence].add_to(difference[dense:], hope, 1.0)
+                        sparse[sentence].add_to(difference[dense:], fear, -1.0)
+                    difference[~free] = 0.0
                     loss = gains[hope] - gains[fear] - difference @ weights
                     norm = difference @ difference
                     if loss > 0 and norm > 0:
@@ -59,7 +71,7 @@ class Kbmira:
             if score > best.bleu:
                 best = TuningPoint(average.copy(), score)
             progress(number_of_pass, self.passes)
-        return TuningPoint(normalize(best.weights), best.bleu)
+        return TuningPoint(pool.normalize(best.weights), best.bleu)
 
 
 def sentence_bleu(stats: Floats, background: Floats) -> Floats:

@@ -8,6 +8,8 @@ better, and twice as far again, at most all the way, after a better one.
 
 Each iteration leaves one file, `NN.npz`: the weights that it decoded with, the features and BLEU statistics
 of its lists, the BLEU of its best translations, and the BLEU that its weights reached on the earlier lists.
+Sparse features are named when they first occur in a list, so later weights are longer; earlier ones are
+filled up with zeros.
 Everything that follows depends on these files alone, so a killed tuning can be resumed, and ends with the
 same weights.
 """
@@ -16,7 +18,8 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -30,13 +33,15 @@ from nmt.work.executors import Executor, Lost, LostLines
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import StatefulFeature
 from smt_bridge.decoder.system import PhraseBasedSystem
-from smt_bridge.decoder.translation import Derivation, PhraseTranslation
+from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.decoder.xml_input import MarkedLine
 from smt_bridge.moses.ini import Weights
+from smt_bridge.moses.sparse_weights import SparseWeights, feature_of
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
 from smt_bridge.tuning.pool import Floats, Ints, Pool, feature_names, from_weights, to_weights
 from smt_bridge.tuning.registry import TuneConfig
+from smt_bridge.tuning.sparse_vectors import SavedVectors, SparseVectors
 from smt_bridge.tuning.tuner import Tuner, TuningPoint
 
 log = logging.getLogger(__name__)
@@ -46,22 +51,31 @@ log = logging.getLogger(__name__)
 SLUMP = 0.01
 ROUNDING = 1e-4  # smaller differences of scores are rounding errors
 SETTINGS = "tune.json"
+SPARSE_ARRAYS = (
+    "sparse_names",
+    "sparse_cut",
+    "sparse_entries",
+)  # of SavedVectors, in files
 # files that a killed tuning may leave behind
 LEFT_OVER = (
     "[0-9][0-9].*part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*",
 )  # fmt: skip
 
 
+NO_VECTORS = np.zeros(0, np.int64)
+
+
 @dataclass
 class Iteration:
     """One decoding of the development set, with its weights and lists."""
 
-    weights: Floats  # (D,), of this decoding
+    weights: Floats  # (D + F,), of this decoding
     bleu: float  # corpus BLEU of the best translations, 0 to 1
     owner: Ints  # (N,), the sentence of each hypothesis
     features: Floats  # (N, D)
     stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py; int16 once saved
     promised: float = 0.0  # BLEU of these weights on the earlier lists, 0 to 1; 0 for starting weights
+    sparse: Ints = field(default_factory=lambda: NO_VECTORS)  # (N,) vectors; (0,) without sparse features
 
 
 @dataclass
@@ -75,6 +89,8 @@ class Tuning:
     tuner: Tuner
     threads: int = 1  # of the tuner; no result depends on them
     iterations: list[Iteration] = field(default_factory=list)
+    vectors: SparseVectors | None = None  # of sparse features; None without any
+    saved: tuple[int, int] = (0, 0)  # their names and vectors that are in files
 
     def path(self, number: int) -> Path:
         """The file of an iteration, counted from 0."""
@@ -89,6 +105,26 @@ class Tuning:
             manifest.verify(self.folder, names)
         self.iterations = [self.read(self.folder / name) for name in names]
 
+    @property
+    def size(self) -> int:
+        """The number of weights so far, D + F."""
+        return len(self.names) + (len(self.vectors.names) if self.vectors else 0)
+
+    def fill(self, weights: Floats) -> Floats:
+        """Weights with zeros for sparse values that were named later: (D + F,)"""
+        return np.pad(weights, (0, self.size - len(weights)))
+
+    def normalize(self, weights: Floats) -> Floats:
+        """Scale weights (D + F,) to Σ |w| = 1 over those that are not sparse."""
+        return pools.normalize(weights, len(self.names))
+
+    def to_weights(self, weights: Floats) -> Weights:
+        """Weights (D + F,) by feature, and by name for sparse values."""
+        count = len(self.names)
+        sparse = self.vectors.names if self.vectors else {}
+        named = zip(sparse, self.fill(weights)[count:].tolist(), strict=True)
+        return to_weights(self.names, weights[:count]) | {name: [value] for name, value in named}
+
     def read(self, path: Path) -> Iteration:
         """Read an iteration from its file. DataError if it is damaged."""
         try:
@@ -97,6 +133,11 @@ class Tuning:
                 iteration = Iteration(
                     bleu=float(archive["bleu"]), promised=float(archive["promised"]), **arrays
                 )
+                if self.vectors is not None:
+                    iteration.sparse = archive["sparse"].astype(np.int64)
+                    saved = SavedVectors(*(archive[name] for name in SPARSE_ARRAYS))
+                    self.vectors.extend(saved)
+                    self.saved = len(self.vectors.names), len(self.vectors.vectors)
             self.check(iteration)
         except Exception as error:  # zipfile, its decoders and numpy raise a dozen classes for damage
             raise DataError(
@@ -107,9 +148,12 @@ class Tuning:
     def check(self, iteration: Iteration) -> None:
         """ValueError for arrays that do not belong to this tuning."""
         rows, width = len(iteration.owner), len(self.names)
-        arrays = iteration.weights, iteration.owner, iteration.features, iteration.stats
+        arrays = iteration.owner, iteration.features, iteration.stats, iteration.sparse
         shapes = tuple(array.shape for array in arrays)
-        if shapes != ((width,), (rows,), (rows, width), (rows, COLUMNS)):
+        vectors = rows if self.vectors is not None else 0
+        weights = len(iteration.weights) if iteration.weights.ndim == 1 else 0
+        expected = (rows,), (rows, width), (rows, COLUMNS), (vectors,)
+        if not width <= weights <= self.size or shapes != expected:
             raise ValueError(
                 f"arrays of shapes {shapes}, expected {width} features and {COLUMNS} statistics per row"
             )
@@ -120,6 +164,8 @@ class Tuning:
             raise ValueError("numbers that are not finite")
         if not rows or iteration.owner.min() < 0 or iteration.owner.max() >= self.sentences:
             raise ValueError("rows of other sentences")
+        if self.vectors and not 0 <= iteration.sparse.min() <= iteration.sparse.max() < self.saved[1]:
+            raise ValueError("sparse values that are not stored")
 
     def save(self, iteration: Iteration) -> None:
         """Write the next iteration to its file atomically, and append it to `iterations`. Its statistics
@@ -128,7 +174,8 @@ class Tuning:
             store.unfinished(self.path(len(self.iterations)), recorded=True) as part,
             open(part, "wb") as out,
         ):
-            np.savez_compressed(
+            save = partial(
+                np.savez_compressed,
                 out,
                 weights=iteration.weights,
                 bleu=np.float64(iteration.bleu),
@@ -137,6 +184,16 @@ class Tuning:
                 features=iteration.features,
                 stats=iteration.stats.astype(np.int16),
             )
+            if self.vectors is None:
+                save()
+            else:
+                new = self.vectors.since(*self.saved)
+                save(
+                    sparse=iteration.sparse.astype(np.int32), sparse_names=new.names, sparse_cut=new.cut,
+                    sparse_entries=new.entries,
+                )  # fmt: skip
+        if self.vectors is not None:
+            self.saved = len(self.vectors.names), len(self.vectors.vectors)
         iteration.stats = iteration.stats.astype(np.int16)  # as it will be read back
         self.iterations.append(iteration)
 
@@ -145,15 +202,18 @@ class Tuning:
         rows: pools.Rows = {}
         for iteration in self.iterations:
             cuts = np.flatnonzero(np.diff(iteration.owner)) + 1
+            table = iteration.features
+            if self.vectors is not None:
+                table = np.hstack([table, iteration.sparse[:, None]])
             parts = [
                 np.split(array, cuts)
-                for array in (iteration.owner, iteration.features, iteration.stats.astype(np.float64))
+                for array in (iteration.owner, table, iteration.stats.astype(np.float64))
             ]
             for owner, features, stats in zip(*parts, strict=True):
                 sentence_rows = rows.setdefault(int(owner[0]), ([], []))
                 sentence_rows[0].append(features)
                 sentence_rows[1].append(stats)
-        return pools.make_pool(self.names, rows, self.sentences)
+        return pools.make_pool(self.names, rows, self.sentences, self.vectors)
 
     def best(self) -> int:
         """Index of the iteration with the highest BLEU; on ties the first. There must be one."""
@@ -185,7 +245,7 @@ class Tuning:
 
     def tune_pool(self, pool: Pool, seed: int) -> TuningPoint:
         """Tune on a pool from the best weights decoded so far."""
-        last, best = self.iterations[-1].weights, self.iterations[self.best()].weights
+        last, best = (self.fill(self.iterations[at].weights) for at in (-1, self.best()))
         others = [last, np.ones(len(last))]
         return self.tuner.tune(pool, best, seed, others=others, threads=self.threads)
 
@@ -194,10 +254,11 @@ class Tuning:
         finds nothing new, they are those of the best decoding."""
         pool, share, best = self.pool(), self.share(), self.best()
         tuned = self.tune_pool(pool, self.config.seed * 1000 + len(self.iterations)).weights
-        start, not_best = self.iterations[best].weights, np.delete(np.arange(len(self.iterations)), best)
+        start = self.fill(self.iterations[best].weights)
+        not_best = np.delete(np.arange(len(self.iterations)), best)
 
         def moved_weights() -> Floats:
-            return tuned if share == 1 else pools.normalize(start + share * (tuned - start))
+            return tuned if share == 1 else self.normalize(start + share * (tuned - start))
 
         while not self.is_same(moved_weights(), start) and any(
             self.is_same(moved_weights(), self.iterations[number].weights) for number in not_best
@@ -207,7 +268,7 @@ class Tuning:
 
     def is_same(self, weights: Floats, others: Floats) -> bool:
         """Whether all weights differ by less than the setting `still`."""
-        return bool(np.abs(weights - others).max() < self.config.still)
+        return bool(np.abs(self.fill(weights) - self.fill(others)).max() < self.config.still)
 
     def search_errors(self) -> tuple[int, float]:
         """Count search errors: sentences for which some list contains a translation that scores higher, under
@@ -215,9 +276,13 @@ class Tuning:
         the corpus BLEU, 0 to 1, with the highest-scoring translations of all lists."""
         best, pool = self.iterations[self.best()], self.pool()
         decoded = np.full(self.sentences, -np.inf)
-        np.maximum.at(decoded, best.owner, best.features @ best.weights)
-        rows = pool.best(best.weights)
-        lost = pool.features[rows] @ best.weights > decoded + ROUNDING
+        weights = self.fill(best.weights)
+        scores = best.features @ weights[: len(self.names)]
+        if self.vectors is not None:
+            scores = scores + self.vectors.columns(best.sparse).dot(weights[len(self.names) :])
+        np.maximum.at(decoded, best.owner, scores)
+        rows = pool.best(weights)
+        lost = pool.scores(weights)[rows] > decoded + ROUNDING
         return int(lost.sum()), float(bleu(pool.stats[rows].sum(0)))
 
     def gain_warning(self) -> str:
@@ -267,7 +332,7 @@ def run(
         if len(tuning.iterations) < len(starts):
             start = starts[len(tuning.iterations)]
             start = refine(tuning.pool(), start) if tuning.iterations else start
-            point = TuningPoint(pools.normalize(start), 0.0)
+            point = TuningPoint(tuning.normalize(start), 0.0)
         else:
             point = tuning.next_weights()
             if not np.any(point.weights):
@@ -279,8 +344,8 @@ def run(
                 reason = "the weights have converged"
                 break
         start_time = time.monotonic()
-        with closing(decode(pools.to_weights(tuning.names, point.weights))) as translations:
-            tuning.save(collect(translations, point, references, cache))
+        with closing(decode(tuning.to_weights(point.weights))) as translations:
+            tuning.save(collect(translations, point, references, cache, tuning.vectors))
         latest = tuning.iterations[-1]
         seconds = time.monotonic() - start_time
         log.info(
@@ -306,11 +371,12 @@ def collect(
     point: TuningPoint,
     references: Sequence[BleuReferences],
     cache: list[dict[str, list[int]]],
+    vectors: SparseVectors | None = None,
 ) -> Iteration:
     """Make an iteration from the decoder's n-best lists. `point`: the weights of the decoding, and their BLEU
-    on the earlier lists. `cache`: for each sentence, the BLEU statistics of texts seen before, by text; new
-    ones are added."""
-    owner, features, stats, tops = [], [], [], []
+    on the earlier lists. `cache`: for each sentence, the BLEU statistics of texts seen before, by text;
+    `vectors`: of sparse features, if there are any. New ones are added to both."""
+    owner, features, stats, tops, sparse = [], [], [], [], list[int]()
     for number, translation in enumerate(translations):
         sentence_cache = cache[number]
         for derivation in translation.derivations:
@@ -320,6 +386,8 @@ def collect(
                 row = sentence_cache[text] = references[number].statistics(derivation.text)
             owner.append(number)
             features.append(derivation.features)
+            if vectors is not None:
+                sparse.append(vectors.add(derivation.sparse))
             stats.append(row)
         tops.append(sentence_cache[" ".join(translation.text)])
     return Iteration(
@@ -329,6 +397,7 @@ def collect(
         owner=np.array(owner),
         features=np.array(features),
         stats=np.array(stats, np.float64),
+        sparse=np.array(sparse, np.int64),
     )
 
 
@@ -426,29 +495,44 @@ def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
     """A copy with only texts, features and totals, which is cheap to send to another process."""
     return PhraseTranslation(
         None,
-        [
-            Derivation(NO_OPTIONS, derivation.text, derivation.features, derivation.total)
-            for derivation in translation.derivations
-        ],
+        [replace(derivation, options=NO_OPTIONS, shares=None) for derivation in translation.derivations],
     )
 
 
+def sparse_vectors(system: PhraseBasedSystem) -> SparseVectors | None:
+    """The vectors of a tuning: none yet, with the names of values that have a weight already; None without
+    sparse features to tune."""
+    tuned = set(system.sparse)
+    names = [name for name in system.sparse_weights if feature_of(name) in tuned]
+    return SparseVectors({name: column for column, name in enumerate(names)}) if tuned else None
+
+
 def starting_weights(decoder: Decoder, names: Sequence[str]) -> list[Floats]:
-    """The weights (D,) to decode with before the first tuning: first those of the system without its stateful
-    features, then those of the whole system; only the latter if there are no stateful features, or no others.
+    """The weights (D + F,) to decode with before the first tuning: first those of the system without its
+    stateful features, then those of the whole system; only the latter if there are no stateful features, or
+    no others. F are the sparse values that have a weight already.
 
     A search with networks gives short lists of similar texts. On these alone, almost any weight looks right
     for a feature that the networks can compensate for. But the search prunes by that feature, so a wrong
     weight leads it astray; lists of a search without networks prevent this.
     """
-    own = from_weights(names, decoder.system.tuneable_weights())
+    vectors = sparse_vectors(decoder.system)
+    sparse = [decoder.system.sparse_weights[name] for name in vectors.names] if vectors else []
+    own = np.concatenate([from_weights(names, decoder.system.tuneable_weights()), sparse])
     stateful = {feature.name for feature in decoder.features if isinstance(feature, StatefulFeature)}
-    without = np.where([name in stateful for name in feature_names(names)], 0.0, own)
+    without = own.copy()
+    without[[at for at, name in enumerate(feature_names(names)) if name in stateful]] = 0.0
     return [own] if (without == own).all() or not without.any() else [without, own]
 
 
 def whole_weights(system: PhraseBasedSystem, names: Sequence[str], values: Floats) -> Weights:
-    """All weights of the tuned features by name, including those of scores that are not tuneable. `values`:
-    (D,), of `names`."""
-    weights = system.with_weights(to_weights(names, values))
+    """All weights of the tuned features by name, including those of scores that are not tuneable, but without
+    sparse ones. `values`: (D + F,), of which the first are of `names`."""
+    weights = system.with_weights(to_weights(names, values[: len(names)]))
     return {name: weights[name] for name in system.sizes}
+
+
+def whole_sparse_weights(system: PhraseBasedSystem, tuning: Tuning, values: Floats) -> SparseWeights:
+    """All weights of sparse values by name, including those of features that are not tuneable. `values`: (D +
+    F,)"""
+    return system.with_sparse_weights(tuning.to_weights(values))

@@ -10,11 +10,13 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
 from nmt.io import files, numbers
 from smt_bridge.moses.ini import Weights, tuned_names
+from smt_bridge.moses.sparse_weights import is_sparse
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
+from smt_bridge.tuning.sparse_vectors import SparseColumns, SparseVectors
 
 # ---- files of Moses' tuners --------------------------------------------------------------------------------
 # The two text files of a pool as Moses' `extractor` writes them, and `mert` and `kbmira` read them: features
@@ -127,30 +129,50 @@ class Pool:
     features: Floats  # (N, D), natural logarithms as the decoder writes them
     stats: Floats  # (N, 9), see bleu.py
     starts: Ints  # (S + 1,)
+    sparse: SparseColumns | None = None  # F further columns, whose weights follow those of the others
 
     @property
     def sentences(self) -> int:
         return len(self.starts) - 1
 
+    @property
+    def all_names(self) -> list[str]:
+        """The names of all columns: (D + F,)"""
+        return [*self.names, *(self.sparse.names if self.sparse else ())]
+
+    def scores(self, weights: Floats) -> Floats:
+        """The score of each hypothesis under weights: (D + F,) -> (N,)"""
+        if self.sparse is None:
+            return self.features @ weights
+        dense = len(self.names)
+        return self.features @ weights[:dense] + self.sparse.dot(weights[dense:])
+
     def best(self, weights: Floats) -> Ints:
         """Index of each sentence's best hypothesis; on ties the first: (S,)"""
-        return first_of_highest(self.features @ weights, self.starts)
+        return first_of_highest(self.scores(weights), self.starts)
 
     def bleu(self, weights: Floats) -> float:
-        """Corpus BLEU, 0 to 1, of each sentence's best hypothesis under these weights (D,)."""
+        """Corpus BLEU, 0 to 1, of each sentence's best hypothesis under these weights (D + F,)."""
         return float(bleu(self.stats[self.best(weights)].sum(0)))
 
     def part(self, sentences: Sequence[int]) -> "Pool":
         """The pool of some sentences, by their indices, in this order."""
         sizes = [int(self.starts[at + 1] - self.starts[at]) for at in sentences]
         rows = np.concatenate([np.arange(self.starts[at], self.starts[at + 1]) for at in sentences])
-        return Pool(self.names, self.features[rows], self.stats[rows], np.cumsum([0, *sizes]))
+        sparse = self.sparse.rows(rows) if self.sparse else None
+        return Pool(self.names, self.features[rows], self.stats[rows], np.cumsum([0, *sizes]), sparse)
 
     def constant(self) -> NDArray[np.bool_]:
-        """Whether each feature is constant within every sentence, so that its weight has no effect: (D,)"""
+        """Whether each feature is constant within every sentence, so that its weight has no effect: (D + F,);
+        sparse columns count as not constant."""
         low = np.minimum.reduceat(self.features, self.starts[:-1])
         high = np.maximum.reduceat(self.features, self.starts[:-1])
-        return np.asarray((low == high).all(0))
+        constant = np.asarray((low == high).all(0))
+        return np.concatenate([constant, np.zeros(len(self.all_names) - len(constant), bool)])
+
+    def normalize(self, weights: Floats) -> Floats:
+        """Scale weights (D + F,) as `normalize` does."""
+        return normalize(weights, len(self.names))
 
 
 def first_of_highest(values: Floats, starts: Ints) -> Ints:
@@ -164,9 +186,12 @@ def first_of_highest(values: Floats, starts: Ints) -> Ints:
 Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: features, statistics
 
 
-def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Pool:
+def make_pool(
+    names: list[str], rows: Rows, sentences: int | None = None, vectors: SparseVectors | None = None
+) -> Pool:
     """Build a pool with each distinct row once. `names`: of the D columns; `rows`: blocks of rows (N, D) and
-    (N, 9) by sentence; `sentences`: number of sentences; None for as many as have rows. DataError for a
+    (N, 9) by sentence; `sentences`: number of sentences, None for as many as have rows; `vectors`: if there
+    are sparse features, and then the rows have a further column, the number of a vector. DataError for a
     sentence without hypotheses, or if BLEU is always 0. Logs a warning if there are few sentences or if
     features are constant."""
     count = max(rows, default=-1) + 1 if sentences is None else sentences
@@ -184,7 +209,10 @@ def make_pool(names: list[str], rows: Rows, sentences: int | None = None) -> Poo
         features.append(both[:, :-COLUMNS])
         stats.append(both[:, -COLUMNS:])
     starts = np.cumsum([0, *map(len, features)])
-    pool = Pool(names=names, features=np.vstack(features), stats=np.vstack(stats), starts=starts)
+    table, sparse = np.vstack(features), None
+    if vectors is not None:
+        table, sparse = table[:, :-1], vectors.columns(table[:, -1].astype(np.int64))
+    pool = Pool(names=names, features=table, stats=np.vstack(stats), starts=starts, sparse=sparse)
     check_pool(pool)
     return pool
 
@@ -205,7 +233,9 @@ def check_pool(pool: Pool) -> None:
             len(pool.names),
             SMALL,
         )
-    constant = [name for name, is_constant in zip(pool.names, pool.constant(), strict=True) if is_constant]
+    constant = [
+        name for name, is_constant in zip(pool.all_names, pool.constant(), strict=True) if is_constant
+    ]
     if constant:
         log.warning("constant within every sentence, so their weights stay 0: %s", ", ".join(constant))
 
@@ -217,14 +247,21 @@ class HypothesisRows:
     names: list[str]
     rows: Rows
     sentences: int | None = None  # None: as many as have rows
+    vectors: SparseVectors | None = None  # as for `make_pool`
 
     def pool(self) -> Pool:
         """The pool of the rows; errors as in `make_pool`."""
-        return make_pool(self.names, self.rows, self.sentences)
+        return make_pool(self.names, self.rows, self.sentences, self.vectors)
 
     def blocks(self) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield the number, features (N, D) and statistics (N, COLUMNS) of each sentence that has
-        hypotheses: distinct rows, in the order of Moses' extractor."""
+        hypotheses: distinct rows, in the order of Moses' extractor. ConfigError if there are sparse
+        features."""
+        if self.vectors is not None:
+            raise ConfigError(
+                f"sparse features such as {next(iter(self.vectors.names))}: they are not written in the form "
+                "of Moses' extractor; tune here, with --method kbmira"
+            )
         for number in sorted(self.rows):
             features, stats = map(np.vstack, self.rows[number])
             rows = [row.tobytes() for row in np.hstack([features, stats])]
@@ -256,8 +293,8 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
     """Read n-best lists, such as those of several tuning iterations, and compute BLEU statistics against the
     references. `paths`, `references`: of the lists, and of the reference translations.
 
-    DataError for malformed lists, lists with different features, sparse features, an id without a reference,
-    and references with different numbers of lines.
+    DataError for malformed lists, lists with different features, an id without a reference, and references
+    with different numbers of lines.
     """
     texts = [list(files.read_lines(path)) for path in references]
     if len({len(text) for text in texts}) > 1:
@@ -265,6 +302,7 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
     scorers: dict[int, BleuReferences] = {}
     names: list[str] = []
     rows: Rows = {}
+    vectors = SparseVectors()
     for path in paths:
         for number, group in nbest.by_sentence(path):
             if number >= len(texts[0]):
@@ -272,13 +310,8 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
                     f"{files.name_of(path)}: sentence {number}, but {references[0]} has {len(texts[0])} "
                     "lines (ids count from 0)"
                 )
-            columns = column_names({name: len(values) for name, values in group[0].features.items()})
-            sparse = [name for hypothesis in group for name in hypothesis.features if "_" in name]
-            if sparse:
-                raise DataError(
-                    f"{files.name_of(path)}: sentence {number} has the sparse feature {sparse[0]}; only "
-                    "dense features are tuned here"
-                )
+            dense, sparse = zip(*(split_features(hypothesis.features) for hypothesis in group), strict=True)
+            columns = column_names({name: len(values) for name, values in dense[0].items()})
             names = names or columns
             if columns != names:
                 raise DataError(
@@ -288,11 +321,25 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
             if number not in scorers:
                 scorers[number] = BleuReferences([files.split_words(text[number]) for text in texts])
             features, stats = rows.setdefault(number, ([], []))
-            values = [list(chain.from_iterable(hypothesis.features.values())) for hypothesis in group]
+            values = [
+                [*chain.from_iterable(of_entry.values()), float(vectors.add(more))]
+                for of_entry, more in zip(dense, sparse, strict=True)
+            ]
             features.append(np.array(values))
             counts = [scorers[number].statistics(hypothesis.text) for hypothesis in group]
             stats.append(np.array(counts, np.float64))
-    return HypothesisRows(names, rows, len(texts[0]))
+    if vectors.names:
+        return HypothesisRows(names, rows, len(texts[0]), vectors)
+    dense_rows = {
+        number: ([row[:, :-1] for row in values], stats) for number, (values, stats) in rows.items()
+    }
+    return HypothesisRows(names, dense_rows, len(texts[0]))
+
+
+def split_features(features: dict[str, list[float]]) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Split the features of an entry into dense and sparse ones, which have `_` in their names."""
+    sparse = {name: values[0] for name, values in features.items() if is_sparse(name)}
+    return {name: values for name, values in features.items() if name not in sparse}, sparse
 
 
 def column_names(sizes: dict[str, int]) -> list[str]:
@@ -380,7 +427,8 @@ def from_weights(names: Sequence[str], weights: Weights) -> Floats:
     return np.array([value for name, size in sizes.items() for value in weights.get(name, [0.0] * size)])
 
 
-def normalize(weights: Floats) -> Floats:
-    """Scale to Σ |w| = 1, as Moses does; BLEU stays the same."""
-    size = np.abs(weights).sum()
+def normalize(weights: Floats, dense: int | None = None) -> Floats:
+    """Scale to Σ |w| = 1, as Moses does; BLEU stays the same. `dense`: sum over the first weights only, so
+    that sparse weights, which follow, do not change the scale; None: over all."""
+    size = np.abs(weights[:dense]).sum() or np.abs(weights).sum()
     return weights / size if size > 0 else weights

@@ -15,7 +15,7 @@ import numpy as np
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, numbers
 from smt_bridge.moses import ini
-from smt_bridge.tuning.pool import Floats, Pool, from_weights, normalize
+from smt_bridge.tuning.pool import Floats, Pool, from_weights
 
 # ---- a tuner -----------------------------------------------------------------------------------------------
 
@@ -40,6 +40,8 @@ class Tuner(Protocol):
     BLEU."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    # A tuner that also tunes the weights of sparse features, which follow the D others, has a class variable
+    # takes_sparse that is True.
 
     def tune(
         self,
@@ -65,30 +67,44 @@ class Tuner(Protocol):
 log = logging.getLogger(__name__)
 
 
-def read_start(path: str, names: Sequence[str]) -> Floats:
+def check_sparse(tuner: Tuner, names: Sequence[str], method: str) -> None:
+    """ConfigError if there are sparse features, of these names, that the tuner does not take. `method`: its
+    name."""
+    if names and not getattr(tuner, "takes_sparse", False):
+        raise ConfigError(
+            f"--method {method} does not tune sparse features such as {names[0]}; use --method kbmira, or "
+            "write tuneable=false in their lines of the moses.ini to keep their weights"
+        )
+
+
+def read_start(path: str, names: Sequence[str], sparse: Sequence[str] = ()) -> Floats:
     """Read a file of weights by name, or with one line of numbers in the order of `names`, as in Moses'
-    weights.txt and init.opt: (D,). Features without a weight get 0. ConfigError for a line with a wrong
-    number of weights; DataError for weights that do not fit the features, and for a file of another kind or
-    that cannot be read."""
+    weights.txt and init.opt: (D + F,). `sparse`: names of the F sparse values. Features without a weight get
+    0. ConfigError for a line with a wrong number of weights; DataError for weights that do not fit the
+    features, and for a file of another kind or that cannot be read."""
     first = next((line for line in files.read_lines(path) if line.strip() and not line.startswith("#")), "")
     try:
         values = numbers.reals(files.split_words(first))
     except ValueError:
         try:
-            return from_weights(names, ini.read_weights(path))
+            weights = ini.read_weights(path)
+            more = [weights.get(name, [0.0])[0] for name in sparse]
+            return np.array([*from_weights(names, weights), *more])
         except DataError as error:
             raise DataError(f"{path}: {error}" if path not in str(error) else str(error)) from error
     if len(values) != len(names):
         raise ConfigError(
             f"{path}: {len(values)} numbers, but the pool has {len(names)} features: {' '.join(names)}"
         )
-    return np.array(values)
+    return np.array(values + [0.0] * len(sparse))
 
 
 def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
     """The weights `start`, or equal ones if it is None, normalized, with the BLEU that they reach on the
     pool."""
-    weights = normalize(np.where(pool.constant(), 0.0, 1.0 if start is None else start))
+    equal = np.zeros(len(pool.all_names))
+    equal[: len(pool.names)] = 1.0
+    weights = pool.normalize(np.where(pool.constant(), 0.0, equal if start is None else start))
     return TuningPoint(weights, pool.bleu(weights))
 
 
@@ -98,7 +114,8 @@ def run_seeds(
     """Tune from `start`, (D,) or None, with each seed; returns the point that each one reaches, in order.
     `threads`: of the tuner; `progress` counts the steps of all runs. UserError if no direction changes
     BLEU."""
-    equal = np.ones(len(pool.names)) / len(pool.names)
+    equal = np.zeros(len(pool.all_names))
+    equal[: len(pool.names)] = 1 / len(pool.names)
     points: list[TuningPoint] = []
 
     def step(done: int, total: int) -> None:

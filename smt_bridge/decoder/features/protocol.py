@@ -9,7 +9,7 @@ O: options of a sentence; K: scores of the feature; N: candidates. Probabilities
 logarithms."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +20,8 @@ from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.moses.ini import FeatureLine
+
+REMEMBERED = 1 << 18  # rows of the table that a sparse feature remembers
 
 
 class SearchFeature(ABC):
@@ -51,6 +53,78 @@ class SearchFeature(ABC):
         """Context-free scores of each option: (O, K). As with Moses' EvaluateWithSourceContext, they do not
         affect which options the table limit keeps."""
         return np.zeros((sentence.size, self.scores))
+
+
+class LinkedPair(NamedTuple):
+    """A phrase pair with its word alignment."""
+
+    source: Sequence[str]
+    target: Sequence[str]
+    points: Sequence[tuple[int, int]]  # (source, target), counted from the start of each phrase
+
+
+class SparseFeature(SearchFeature):
+    """A feature of many named values that depend on a phrase pair alone, of which few differ from 0. Each
+    value has a weight of its own, 0 if nothing gives one. The name of a value is that of the feature, `_`,
+    and what `events` yields, as in Moses."""
+
+    scores = 0  # that num-features= counts
+    name: str
+    rows: dict[int, tuple[str, ...]]  # row of the table -> names of its values
+
+    @abstractmethod
+    def events(self, pair: LinkedPair) -> Iterator[str]:
+        """Yield what makes a value 1 in a phrase pair; what comes n times makes it n."""
+
+    def names(self, sentence: Sentence, option: int) -> tuple[str, ...]:
+        """The names of the values of an option, each as often as its value says. Those of rows of the table
+        are remembered. An unknown word has no alignment, as in Moses."""
+        row = int(sentence.rows[option])
+        if row >= 0 and (names := self.rows.get(row)) is not None:
+            return names
+        extra = sentence.extra(option)
+        points = [] if extra is not None and extra.unknown else sentence.points(option)
+        pair = LinkedPair(sentence.source(option), sentence.target(option), points)
+        names = tuple(f"{self.name}_{event}" for event in self.events(pair))
+        if row >= 0:
+            if len(self.rows) >= REMEMBERED:
+                self.rows = {}
+            self.rows[row] = names
+        return names
+
+
+class SparseSum(SearchFeature):
+    """The weighted sum of a sparse feature's values: one score, with weight 1."""
+
+    arguments: ClassVar[Set[str]] = frozenset()
+    scores = 1
+
+    def __init__(self, feature: SparseFeature, weights: Mapping[str, float]) -> None:
+        """`weights`: by name of the value."""
+        self.name, self.feature, self.weights = feature.name, feature, weights
+        self.rows: dict[int, float] = {}  # row of the table -> its sum
+
+    @classmethod
+    def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
+        """No line of an ini has this feature."""
+        raise NotImplementedError
+
+    def option_sum(self, sentence: Sentence, option: int) -> float:
+        """The sum of an option; that of a row of the table is remembered."""
+        row = int(sentence.rows[option])
+        total = self.rows.get(row) if row >= 0 else None
+        if total is None:
+            total = sum(self.weights.get(name, 0.0) for name in self.feature.names(sentence, option))
+            if row >= 0:
+                self.rows = {} if len(self.rows) >= REMEMBERED else self.rows
+                self.rows[row] = total
+        return total
+
+    def of_options(self, sentence: Sentence) -> Floats:
+        """The sum of each option: (O, 1)"""
+        if not self.weights:
+            return np.zeros((sentence.size, 1))
+        return np.array([[self.option_sum(sentence, option)] for option in range(sentence.size)])
 
 
 class StatefulFeature(SearchFeature):

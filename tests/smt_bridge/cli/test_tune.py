@@ -10,7 +10,7 @@ from smt_bridge.decoder import system
 from smt_bridge.moses import ini
 from smt_bridge.moses.ini import read_weights
 from tests.conftest import Command, refusal
-from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
+from tests.smt_bridge.decoder.models import add_feature, decoder, edit, sentence, write_model
 
 
 @pytest.mark.ci
@@ -43,6 +43,35 @@ def test_tuning_leaves_hidden_weights(tmp_path: Path, command: Command) -> None:
     assert made.with_weights(
         read_weights(tmp_path / "moses.tuned.ini.tuning" / "weights")
     ) == made.with_weights(tuned)
+
+
+@pytest.mark.ci
+def test_sparse_features_are_tuned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Their weights go to a file beside the tuned ini; a tuning that goes on ends with the same weights."""
+    add_feature(write_model(tmp_path, 1), "WordTranslationFeature name=WT\nPhraseLengthFeature name=PL")
+    lines = [sentence(number, 6) for number in range(30)]
+    before = decoder(tmp_path, True, stack=5, nbest=3)
+    texts = [" ".join(before.translate_line(line).derivations[-1].text) for line in lines]
+    for name, text in (("source", lines), ("reference", texts)):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in text))
+    given = ["-s", tmp_path / "source", "-r", tmp_path / "reference", "--stack", "5", "--n-best", "20"]
+    given += ["--no-cache", "-q"]
+    assert "--method kbmira" in refusal(tune.main, capsys, tmp_path, *given, "--method", "mert")
+
+    def run(model: str, *more: str) -> tuple[str, str, str]:
+        output = tmp_path / f"{model}.ini"
+        options = [*given, "--method", "kbmira", "-o", output, *more]
+        assert tune.main([str(word) for word in (tmp_path, *options)]) == 0
+        return output.read_text(), capsys.readouterr().out, (tmp_path / f"{model}.sparse-weights").read_text()
+
+    whole = run("whole", "--iterations", "4")
+    run("parts", "--iterations", "2")
+    parts = run("parts", "--iterations", "4")
+    assert parts[1:] == whole[1:] and parts[0] == whole[0].replace("whole.", "parts.")
+    assert "[weight-file]\nwhole.sparse-weights\n" in whole[0]
+    tuned = system.load(str(tmp_path / "whole.ini"), use_cache=False)
+    weights = read_weights(tmp_path / "whole.ini.tuning" / "weights")
+    assert tuned.with_sparse_weights(weights) == tuned.sparse_weights and len(tuned.sparse_weights) > 10
 
 
 @pytest.fixture

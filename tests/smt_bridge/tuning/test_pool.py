@@ -107,7 +107,6 @@ BAD = {
     ),
     "no hypotheses": (GOOD, ["a b c d", "x y z w", "z"], "no hypotheses for sentence 2"),
     "no BLEU": (GOOD, ["q q q q", "r r r r"], "BLEU is 0 whatever the weights"),
-    "sparse": ([(0, "a b c d", "A= 1 B_x= 2")], ["a b c d"], "sparse feature B_x"),
     "other features": (
         [*GOOD, (1, "x", "A= 1 C= 2 3")],
         ["a b c d", "x y z w"],
