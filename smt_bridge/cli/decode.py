@@ -6,18 +6,19 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice, tee
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt.cli import jobs, options
+from nmt.cli import documents, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, check_separate, positive
 from nmt.cli.jobs import TextJob
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import format_rate
+from nmt.search.config import BeamConfig
 from nmt.text import glossary, sentences
 from nmt.text.sentences import SplitLine
 from nmt.work.executors import ExecutorConfig
@@ -31,6 +32,7 @@ from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini, read_weights
 
 if TYPE_CHECKING:
+    from nmt.documents.inline import AlignedTranslation
     from smt_bridge.decoder.decoder import Decoder
     from smt_bridge.decoder.translation import Lines, PhraseTranslation
     from smt_bridge.decoder.xml_input import MarkedLine
@@ -42,9 +44,10 @@ log = logging.getLogger(__name__)
 BEST, FAST = "best", "fast"  # of --quality
 WITH_FAST = (  # options that the student has, too
     "model", "quality", "input", "output", "max_line_words", "workers", "split_sentences", "verify", "quiet",
-    "log",
+    "log", "document", "document_format",
 )  # fmt: skip
 FAST_BLOCK = 200  # lines that the student sorts by length and translates together
+NOT_OF_DOCUMENTS = ("split_sentences", "resume", "cluster")
 BLOCK = 50  # lines of a job that are translated together
 
 # Options of further outputs, besides the translations.
@@ -68,7 +71,10 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-decode", args)
     if args.resume and decoding.uses_threads(args):
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
-    line_count = files.count_lines(args.input)
+    documents.check_options(args, (*OUTPUTS, *NOT_OF_DOCUMENTS))
+    if args.document:
+        files.existing([args.document])
+    line_count = 0 if args.document else files.count_lines(args.input)
     hybrid = load_hybrid(args)
     if args.quality == FAST:
         translate_fast(args, hybrid, line_count)
@@ -81,6 +87,9 @@ def command(argv: Sequence[str] | None) -> None:
         verify_model(args.model)
     if args.split_sentences:
         check_split(args)
+    if args.document:
+        translate_document(args, hybrid)
+        return
     decoder = open_decoder(args, hybrid)
     check_markup(decoder, args, hybrid)
     translate(decoder, args, line_count)
@@ -101,6 +110,7 @@ def parser() -> options.Parser:
         "beside it (in a hybrid system only beside it)",
     )
     options.add_input_output(parser, "raw text for a system, tokenized (and escaped) text for a model")
+    documents.add_options(parser)
     options.add_split_sentences(parser, options.flags(tuple(OUTPUTS)))
     parser.add_argument(
         "--quality",
@@ -162,6 +172,9 @@ def translate_fast(args: argparse.Namespace, hybrid: Hybrid | None, line_count: 
         log.warning("--quality fast does not use the system's glossary")
     from nmt.runs.run import Run
 
+    if args.document:
+        translate_document_fast(args, path)
+        return
     run, lines = Run.load(path, threads=args.workers), files.read_lines(args.input)
     with files.Writing(args.output) as out, options.progress(args, "lines", line_count) as progress:
         while block := list(islice(lines, FAST_BLOCK)):
@@ -170,6 +183,50 @@ def translate_fast(args: argparse.Namespace, hybrid: Hybrid | None, line_count: 
             )
             progress.add(len(block))
     log.info("%s lines, %s", f"{progress.done:,}", format_rate(progress.rate))
+
+
+def translate_document_fast(args: argparse.Namespace, path: str) -> None:
+    """Translate a document with the student of a hybrid system, whose run is at `path`."""
+    document = documents.read_document(args)
+    from nmt.runs import aligned
+    from nmt.runs.run import Run
+
+    run = Run.load(path, threads=args.workers)
+    document.set_languages(*run.members[0].languages)
+    limit = run.source_lengths.limit(args.max_line_words, files.name_of(args.document))
+
+    def translate(lines: Sequence[str], first: int) -> "list[AlignedTranslation]":
+        return aligned.align_best(run, lines, BeamConfig(), replace(limit, first=first))
+
+    documents.translate_document(args, document, run.split, translate, FAST_BLOCK)
+
+
+def translate_document(args: argparse.Namespace, hybrid: Hybrid | None) -> None:
+    """Translate a document with a hybrid system. ConfigError for a phrase-based model, several processes and
+    markup in texts."""
+    if hybrid is None:
+        raise ConfigError(
+            f"--document: {args.model} reads tokenized text; give the folder of a hybrid system, which reads "
+            "raw text"
+        )
+    if not decoding.uses_threads(args):
+        raise ConfigError("--document is translated by threads; leave out --executor")
+    document = documents.read_document(args)
+    from smt_bridge.decoder import translation
+
+    document.set_languages(hybrid.config.source.language, hybrid.config.target.language)
+    decoder, name = open_decoder(args, hybrid), files.name_of(args.document)
+    if decoder.markup.policy != "pass-through":
+        raise ConfigError(f"--document cannot be combined with --xml-input {decoder.markup.policy}")
+
+    def translate(lines: Sequence[str], first: int) -> "list[AlignedTranslation]":
+        numbers = range(first + 1, first + 1 + len(lines))
+        return [
+            translation.aligned(result, decoder.lines)
+            for result in decoder.translate_all(lines, args.workers, name, numbers)
+        ]
+
+    documents.translate_document(args, document, decoder.lines.sentences, translate, BLOCK)
 
 
 def system_parts(hybrid: Hybrid) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from nmt.documents.inline import AlignedTranslation
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
@@ -158,6 +159,13 @@ class Lines:
     def sentences(self, lines: Iterable[str]) -> SplitText:
         """Split lines of raw text into sentences. ConfigError in this class, which is for tokenized text."""
         raise ConfigError("split_sentences requires raw text: load the folder of a hybrid system")
+
+
+def aligned(translation: PhraseTranslation, lines: Lines) -> AlignedTranslation:
+    """The best derivation as text with its word alignment, for a document. `lines`: converts it to text."""
+    return AlignedTranslation(
+        lines.text(translation), translation.source, translation.text, alignment(translation)
+    )
 
 
 def cut_line(line: MarkedLine, limit: int) -> list[MarkedLine]:

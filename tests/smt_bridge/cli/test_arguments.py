@@ -50,7 +50,10 @@ LINES = {
         "--parallel <a <b --dev-parallel <c <d --output >out",
     ],
     "train": [">model --source <a --target <b --alignment <links --lm-text <text"],
-    "decode": ["<ini --input <a --weights <w --output >out --n-best-list >list"],
+    "decode": [
+        "<ini --input <a --weights <w --output >out --n-best-list >list",
+        "<ini --document <a.txt --output >out",
+    ],
     "ini": [
         "set-weights <ini --weights <w --output >out",
         "add-feature <ini --name X --weight 1 --path <table --output >out",
