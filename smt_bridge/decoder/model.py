@@ -262,7 +262,7 @@ class SearchModel:
     def stand_in(self) -> float:
         """Additional weight of the first language model while it stands in for stateful features that have
         not scored yet: the sum of their `stand_in` x weight."""
-        return sum(map(self.stand_in_weight, range(len(self.stateful))))
+        return sum(map(self.stand_in_weight, range(len(self.stateful))), 0.0)  # float: compiled code is typed
 
     @cached_property
     def early_weights(self) -> Floats:

@@ -18,6 +18,7 @@ from smt_bridge.decoder import system, translation
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
+from smt_bridge.decoder.model import Listing
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation, alignment
 from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine
 from tests.smt_bridge.decoder.features.test_protocol import Few
@@ -224,6 +225,15 @@ def merged(first: list[Derivation], second: list[tuple[Derivation, float]], dist
         key = tuple(item.text) if distinct else tuple(item.options.tolist())
         best[key] = max(total, best.get(key, total))
     return sorted(best.values(), reverse=True)
+
+
+def test_the_search_is_compiled_once_for_all_systems(folder: Path, tmp_path: Path) -> None:
+    """Compiled code is made for the types of its arguments: each further combination takes half a minute."""
+    decoders = [decoder(folder), without_network(folder, 0), decoder(folder, True, nbest=3, beam_threshold=0)]
+    decoders += [decoder(write_model(tmp_path / "other", 1), search="cube")]
+    parameters = [each.task(MarkedLine(["a", "b"]), Listing(0, False, 0)).parameters for each in decoders]
+    types = [[float if isinstance(value, float) else type(value) for value in each] for each in parameters]
+    assert all(each == types[0] for each in types)
 
 
 @pytest.mark.parametrize("markup", [False, True])
