@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 
 LIBRARIES = ("starlette", "uvicorn", "prometheus_client")  # of the extra `serve`
 LIMITS = (
-    "queue", "gather", "timeout", "read_timeout", "max_connections", "max_request", "max_lines", "max_line",
-    "max_terms", "max_n_best", "max_beam_size",
+    "queue", "gather", "timeout", "read_timeout", "max_connections", "max_request", "max_file",
+    "keep_files", "max_lines", "max_line", "max_terms", "max_n_best", "max_beam_size",
 )  # fmt: skip
 
 

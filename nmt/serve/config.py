@@ -70,6 +70,12 @@ class ServeConfig:
     max_request: int = number(
         1 << 20, least=1000, most=1 << 30, help="most bytes of a request's body; larger ones are refused"
     )
+    max_file: int = number(
+        10 << 20, least=1000, most=1 << 30, help="most bytes of a document; larger ones are refused"
+    )
+    keep_files: float = number(
+        1800.0, above=0, most=86_400, help="seconds for which a translated document can be downloaded"
+    )
     max_lines: int = number(500, least=1, most=100_000, help="most lines of a request")
     max_line: int = number(5000, least=1, most=1_000_000, help="most characters of a line")
     max_terms: int = number(

@@ -79,6 +79,7 @@ class Endpoint:
     errors: Sequence[str] = ()  # statuses, see ERRORS
     request: Schema | None = None  # of a POST; a GET has none
     form: bool = False  # the request may be a form instead of JSON
+    multipart: bool = False  # the request is a form with a file
 
     def route(self) -> Route:
         return Route(self.path, self.handler, methods=["GET" if self.request is None else "POST"])
@@ -91,6 +92,7 @@ class Endpoint:
         if self.request is None:
             return {"get": operation}
         kinds = ["application/json", *(["application/x-www-form-urlencoded"] if self.form else [])]
+        kinds = ["multipart/form-data"] if self.multipart else kinds
         body = {"required": True, "content": {kind: {"schema": self.request} for kind in kinds}}
         return {"post": {**operation, "requestBody": body}}
 

@@ -35,7 +35,7 @@ from nmt.serve.http_api import (
 from nmt.serve.served import ServedEngine, ServedEngines
 from nmt.text.sentences import whole_lines
 
-LIMITS = ("max_request", "max_lines", "max_line", "max_terms", "max_n_best", "max_beam_size")
+LIMITS = ("max_request", "max_file", "max_lines", "max_line", "max_terms", "max_n_best", "max_beam_size")
 MAX_CELLS = 2_000_000  # states times characters of the automaton that finds phrases to avoid
 
 

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from nmt.documents import html_text
+from nmt.documents import formats, html_text
 from nmt.documents.html_text import HtmlDocument
 from nmt.documents.inline import AlignedTranslation
 from nmt.serve import answers, http_api
@@ -229,7 +229,7 @@ class LibreTranslate:
                 "apiKeys": self.token is not None,
                 # Characters, while max_request is bytes: of a text that is not ASCII fewer characters pass.
                 "charLimit": self.config.max_request,
-                "filesTranslation": False,
+                "filesTranslation": True,
                 "frontendTimeout": 500,
                 "keyRequired": self.token is not None,
                 "language": {
@@ -237,7 +237,7 @@ class LibreTranslate:
                     "target": {"code": target, "name": english_name(target)},
                 },
                 "suggestions": False,
-                "supportedFilesFormat": [],
+                "supportedFilesFormat": formats.endings(),
             }
         )
 
@@ -270,13 +270,14 @@ class LibreTranslate:
         if kind in (MULTIPART, URLENCODED) and isinstance(text := values.get("q"), str):
             values["q"] = text.replace("\r\n", "\n")
         request_fields = Fields(values, lenient=True)
-        if (
-            self.token
-            and not request.state.authorized
-            and not self.token.matches(request_fields.text("api_key", ""))
-        ):
-            raise HTTPException(403, "Invalid API key")
+        self.check_key(request, request_fields)
         return request_fields
+
+    def check_key(self, request: Request, fields: Fields) -> None:
+        """HTTPException 403 if the token is neither in a header nor the field `api_key`."""
+        key = fields.text("api_key", "")
+        if self.token and not request.state.authorized and not self.token.matches(key):
+            raise HTTPException(403, "Invalid API key")
 
     def check_languages(self, source: str, target: str) -> None:
         """BadRequest for a language that no engine has. `source` may be `auto`."""

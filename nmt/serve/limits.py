@@ -181,6 +181,8 @@ SECURITY_HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+FILE_PATH = "/translate_file"  # requests with a document, which may be larger than others
+FORM = 10_000  # bytes of a form around a document
 OPEN_PATHS = ("/health", "/metrics")  # answered even while the server stops
 # They need the token in a header; LibreTranslate's requests have it in a field.
 GUARDED_PATHS = ("/api/", "/RPC2", "/metrics")
@@ -251,13 +253,19 @@ class GatedRequest:
         self.record.engine, self.record.lines = state["engine"], state["lines"]
         self.record.route = getattr(self.scope.get("route"), "path", "")
 
+    @property
+    def most(self) -> int:
+        """The most bytes of the body."""
+        config = self.gate.config
+        return config.max_file + FORM if self.scope["path"] == FILE_PATH else config.max_request
+
     def authorized(self) -> bool:
         token = self.gate.token
         return token is None or token.allows(self.headers.get("authorization", ""))
 
     def refusal(self) -> tuple[int, str, dict[str, str]] | None:
         """The status, message and headers of the refusal; None if the request is accepted."""
-        token, config = self.gate.token, self.gate.config
+        token = self.gate.token
         if self.gate.life.stopping and self.scope["path"] not in OPEN_PATHS:
             return 503, "the server is shutting down", {"Retry-After": "1"}
         if token is None and not is_loopback(header_host(self.headers.get("host", ""))):
@@ -268,7 +276,7 @@ class GatedRequest:
         if self.scope["path"].startswith(GUARDED_PATHS) and not self.scope["state"]["authorized"]:
             return 401, "the token is missing or wrong", {"WWW-Authenticate": "Bearer"}
         length = self.headers.get("content-length", "")
-        if length.isdigit() and (len(length) > 18 or int(length) > config.max_request):
+        if length.isdigit() and (len(length) > 18 or int(length) > self.most):
             return 413, self.too_large(), {}
         return None
 
@@ -284,7 +292,7 @@ class GatedRequest:
         return site not in ("same-origin", "none") and not link
 
     def too_large(self) -> str:
-        return f"the request is larger than {self.gate.config.max_request} bytes"
+        return f"the request is larger than {self.most} bytes"
 
     async def error(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
         answer = http_api.error_response(status, message, headers)
@@ -302,7 +310,7 @@ class GatedRequest:
         if message["type"] == "http.request":
             self.size += len(message.get("body", b""))
             self.whole = not message.get("more_body", False)
-        if self.size > self.gate.config.max_request:
+        if self.size > self.most:
             raise HTTPException(413, self.too_large())
         return message
 

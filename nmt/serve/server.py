@@ -30,6 +30,7 @@ from nmt.serve.limits import Connection, Gate, Token
 from nmt.serve.monitoring import Lifecycle, Metrics, RequestLog, RequestRecord
 from nmt.serve.moses_rpc import MosesServer
 from nmt.serve.served import ServedEngine, ServedEngines
+from nmt.serve.translate_file import TranslateFile
 
 # ---- reload ------------------------------------------------------------------------------------------------
 # POST /api/reload and SIGHUP load engines again while the server runs. The old engine still translates the
@@ -91,12 +92,15 @@ def application(
     life = life or Lifecycle()
     metrics = Metrics(engines, life)
     api, libretranslate = JsonApi(engines, config), LibreTranslate(engines, config, token, life)
+    documents = TranslateFile(libretranslate)
+    endpoints = [*api.endpoints(), *libretranslate.endpoints(), *documents.endpoints()]
 
     async def describe(request: Request) -> Response:
-        return JSONResponse(http_api.describe([*api.endpoints(), *libretranslate.endpoints()]))
+        return JSONResponse(http_api.describe(endpoints))
 
     routes = [
-        *(endpoint.route() for endpoint in [*api.endpoints(), *libretranslate.endpoints()]),
+        *(endpoint.route() for endpoint in endpoints),
+        *documents.routes(),
         Route("/api/openapi.json", describe),
         Route("/api/reload", partial(reload, engines, token), methods=["POST"]),
         *MosesServer(engines, config).routes(),

@@ -29,12 +29,20 @@ export async function call(path, body, signal) {
   }
 }
 
+// The content of a file of the server, as a Blob. Throws as `call` does.
+export async function download(path, signal) {
+  const answer = await send(path, null, signal);
+  if (!answer.ok) throw new ApiError(answer.status, `The server answered with status ${answer.status}.`);
+  return answer.blob();
+}
+
 async function send(path, body, signal) {
-  const headers = body ? { "Content-Type": "application/json" } : {};
+  const form = body instanceof FormData;
+  const headers = body && !form ? { "Content-Type": "application/json" } : {};
   const token = sessionToken();
   if (token) headers.Authorization = `Bearer ${token}`;
   try {
-    return await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal, cache: "no-store", credentials: "omit" });
+    return await fetch(path, { method: body ? "POST" : "GET", headers, body: form ? body : body && JSON.stringify(body), signal, cache: "no-store", credentials: "omit" });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new ApiError(0, "The server cannot be reached.");

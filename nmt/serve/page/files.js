@@ -1,5 +1,6 @@
-// A file, translated line by line in order, some lines a request.
+// A file, translated line by line in order, some lines a request; a document, translated as a whole.
 import { ApiError, call, pause } from "./api.js";
+import { isDocument, translateDocument } from "./documents.js";
 import { engines } from "./engines.js";
 
 const FIRST = 8, MOST = 64; // lines of a request
@@ -16,7 +17,7 @@ export class FileJob {
     byId("file").addEventListener("change", () => { this.take(byId("file").files[0]); byId("file").value = ""; });
     byId("job-cancel").addEventListener("click", () => this.cancel());
     byId("job-close").addEventListener("click", () => this.close());
-    byId("job-retry").addEventListener("click", () => this.run());
+    byId("job-retry").addEventListener("click", () => (this.file ? this.whole() : this.run()));
     byId("job-skip").addEventListener("click", () => { this.done.push(""); this.run(); });
     byId("job-save").addEventListener("click", () => this.save());
     addEventListener("dragover", (event) => { if (hasFile(event)) { event.preventDefault(); byId("drop").hidden = false; } });
@@ -46,6 +47,8 @@ export class FileJob {
     byId("job-says").textContent = "";
     byId("job-cancel").hidden = true;
     byId("job").scrollIntoView({ block: "nearest" });
+    this.file = (await isDocument(this.name)) ? file : null;
+    if (this.file) return this.whole();
     try {
       if (file.size > LARGEST) throw new Error(`${this.name} has more than ${LARGEST >> 20} MiB; use nmt-translate for such files.`);
       this.lines = linesOf(this.name, await file.arrayBuffer());
@@ -56,6 +59,36 @@ export class FileJob {
     Object.assign(this, { done: [], size: Math.min(FIRST, engines.limits.max_lines) });
     byId("job-progress").max = Math.max(1, this.lines.length);
     await this.run();
+  }
+
+  // Translate a document.
+  async whole() {
+    const controller = (this.controller = new AbortController());
+    this.trouble("");
+    show({ cancel: true });
+    byId("job-progress").removeAttribute("value"); // the server does not say how far it is
+    try {
+      this.how = await this.settings("");
+      const { engine } = this.how, most = engines.limits.max_file;
+      if (this.file.size > most) throw new Error(`${this.name} has more than ${most.toLocaleString("en")} bytes; use nmt-translate for such documents.`);
+      byId("job-says").textContent = `Being translated by ${engine.name}`;
+      this.blob = await translateDocument(this.file, engine, controller.signal);
+      controller.signal.throwIfAborted();
+      byId("job-says").textContent = `Done: a document by ${engine.name}`;
+      byId("job-progress").value = byId("job-progress").max = 1;
+      show({ save: true });
+      this.say(byId("job-says").textContent);
+      byId("job-save").focus();
+    } catch (error) {
+      if (controller.signal.aborted) return;
+      byId("job-progress").value = 0;
+      this.trouble(error.message);
+      byId("job-says").textContent = "";
+      byId("job-retry").textContent = "Try again";
+      show({ retry: true });
+    } finally {
+      if (this.controller === controller) this.controller = null;
+    }
   }
 
   // Go on where it stopped.
@@ -144,24 +177,25 @@ export class FileJob {
   cancel() {
     this.controller?.abort();
     this.controller = null;
-    byId("job-retry").textContent = "Go on";
+    byId("job-progress").value ||= 0;
+    byId("job-retry").textContent = this.file ? "Try again" : "Go on";
     show({ retry: true });
     byId("job-retry").focus();
     this.trouble("");
-    byId("job-says").textContent = `Canceled after ${this.done.length.toLocaleString("en")} of ${this.lines.length.toLocaleString("en")} lines`;
+    byId("job-says").textContent = this.file ? "Canceled" : `Canceled after ${this.done.length.toLocaleString("en")} of ${this.lines.length.toLocaleString("en")} lines`;
     this.say(byId("job-says").textContent);
   }
 
   close() {
     this.controller?.abort();
-    this.controller = null;
+    this.controller = this.file = this.blob = null;
     byId("job").hidden = true;
     this.trouble("");
     show({});
   }
 
   save() {
-    const url = URL.createObjectURL(new Blob([this.done.map((line) => `${line}\n`).join("")], { type: "text/plain;charset=utf-8" }));
+    const url = URL.createObjectURL(this.blob ?? new Blob([this.done.map((line) => `${line}\n`).join("")], { type: "text/plain;charset=utf-8" }));
     element("a", { href: url, download: translatedName(this.name, this.how.engine) }).click();
     setTimeout(() => URL.revokeObjectURL(url), 60_000);
   }

@@ -303,6 +303,18 @@ def test_a_dropped_file_is_translated_line_for_line(page: Page, tmp_path: Path) 
     assert saved(page, tmp_path, "empty.fr.txt") == ""
 
 
+def test_a_document_is_translated_as_a_whole(page: Page, tmp_path: Path) -> None:
+    """By the engine that is chosen; a damaged one says what is wrong with it."""
+    drop(page, "a.html", b"<p>green <b>house</b></p>")
+    assert saved(page, tmp_path, "a.fr.html") == "<p><b>HOUSE</b> GREEN</p>"
+    assert page.one("#job-says").text == "Done: a document by en-fr"
+    drop(page, "b.docx", b"PK")
+    page.until(lambda: "damaged ZIP file" in page.one("#job-trouble").text)
+    assert page.one("#job-retry").is_displayed() and not page.one("#job-save").is_displayed()
+    drop(page, "c.txt", b"one\n")
+    assert saved(page, tmp_path, "c.fr.txt") == "ONE\n"
+
+
 def test_the_language_of_a_file_is_detected_and_its_glossary_kept_to(page: Page, tmp_path: Path) -> None:
     page.one("#glossary summary").click()
     page.one("#terms").send_keys("house = Château")
