@@ -9,7 +9,7 @@ RING = not slow and not faults
 PYTEST = .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SETUP_LOG = .venv/setup.log
 
-.PHONY: quickstart test test-ci test-all test-faults lint man clean
+.PHONY: quickstart test test-ci test-all test-faults lint docs man clean
 
 quickstart: .venv/installed
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" bash recipes/quickstart/run.sh
@@ -37,13 +37,17 @@ lint: .venv/installed
 	@echo "making .venv (a few minutes, once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
 	@$(PYTHON) -m venv .venv
-	@$(PIP) -e '.[plots,analysis,smt,tensorboard,fast,ctranslate2,marian,cluster,serve,dev]' > $(SETUP_LOG) 2>&1 || { tail -n 20 $(SETUP_LOG); exit 1; }
+	@$(PIP) -e '.[plots,analysis,smt,tensorboard,fast,ctranslate2,marian,cluster,serve,docs,dev]' > $(SETUP_LOG) 2>&1 || { tail -n 20 $(SETUP_LOG); exit 1; }
 	@$(PIP) -e '.[all]' >> $(SETUP_LOG) 2>&1 || echo "kenlm did not build (it needs a C++ compiler): going on without it, KenLM binaries cannot be read"
 	@touch $@
 
+# The documentation as a site that needs no network: build/docs/index.html
+docs: .venv/installed
+	@.venv/bin/python -m docs.site.build build/docs && echo "wrote build/docs/index.html"
+
 # Then: man -M build/man nmt-train
 man: .venv/installed
-	@.venv/bin/python tests/tools/man_pages.py build/man/man1
+	@.venv/bin/python -m docs.site.man_pages build/man/man1
 
 clean:
 	rm -rf .venv runs build

@@ -18,7 +18,7 @@ from nmt.compute.resources import bounded_threads
 from nmt.errors import ConfigError
 from tests.conftest import Command
 from tests.nmt.serve.engines import TRANSLATOR
-from tests.tools import man_pages
+from docs.site import man_pages
 
 # ---- test options ------------------------------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 """A manual page for each command, made from its parser: `make man` writes them to build/man/man1.
 
-python tests/tools/man_pages.py DIR
+python -m docs.site.man_pages DIR
 """
 
 import configparser
