@@ -58,15 +58,14 @@ def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
 def read_weights(path: str | Path) -> Weights:
     """Read a weight file, or the [weight] section of a moses.ini. DataError, with the line, for a line that
     is not a weight, and if there are no weights."""
-    lines = list(enumerate(files.read_lines(path), 1))
-    headers = [(row, line.strip()) for row, line in lines if line.lstrip().startswith("[")]
-    if headers:
-        start = next((row for row, line in headers if line == "[weight]"), len(lines))
-        end = next((row for row, _ in headers if row > start), len(lines) + 1)
-        lines = lines[start : end - 1]
-    weights = parse_weights(lines, files.name_of(path))
+    name, lines = files.name_of(path), list(files.read_lines(path))
+    numbered = list(enumerate(lines, 1))
+    if any(line.lstrip().startswith("[") for line in lines):
+        values = split_sections(name, lines).get("weight", Section(-1)).values
+        numbered = [(row + 1, text) for row, text in values]
+    weights = parse_weights(numbered, name)
     if not weights:
-        raise DataError(f"{files.name_of(path)}: no weights, expected lines like 'LM0= 0.1'")
+        raise DataError(f"{name}: no weights, expected lines like 'LM0= 0.1'")
     return weights
 
 
@@ -379,13 +378,11 @@ def set_weights(ini: Ini, weights: Weights) -> Ini:
                 f"{ini.path}: {name} has {feature.scores} scores, but {len(values)} weights are given; give "
                 "as many"
             )
-        if name in ini.weight_rows:
-            set_line(lines, ini, name, values)
-    for name in weights:
         if name not in ini.weight_rows:
             raise ConfigError(
                 f"{ini.path}: no line '{name}=' in [weight]; Moses would use 1 for it. Add the line first"
             )
+        set_line(lines, ini, name, values)
     return parse(ini.path, lines)
 
 
@@ -411,27 +408,32 @@ def feature_weights(ini: Ini, feature: FeatureLine) -> list[float]:
 def set_line(lines: list[str], ini: Ini, name: str, values: Sequence[float]) -> None:
     """Replace a feature's weights in the list `lines`, keeping the line's comment and line end."""
     row = ini.weight_rows[name]
-    _, mark, comment = lines[row].rstrip("\r").partition("#")
-    lines[row] = format_weights(name, values) + f" #{comment}" * bool(mark) + "\r" * lines[row].endswith("\r")
+    text, end = split_line_end(lines[row])
+    _, mark, comment = text.partition("#")
+    lines[row] = format_weights(name, values) + (f" #{comment}" if mark else "") + end
+
+
+def split_line_end(line: str) -> tuple[str, str]:
+    """Split a line into its text and what ends it before the line feed, a carriage return or nothing."""
+    text = line.removesuffix("\r")
+    return text, line[len(text) :]
 
 
 def with_options(line: str, changed: dict[str, str]) -> str:
     """Set the options `changed` in a feature line, and return the line. New options are appended before its
     comment. ConfigError for a value that is not UTF-8."""
-    line, mark, comment = line.partition("#")
+    text, end = split_line_end(line)
+    text, mark, comment = text.partition("#")
     for key, value in changed.items():
         if not value.isascii() and value != value.encode("utf-8", "ignore").decode("utf-8"):
             raise ConfigError(
                 f"{key}={value}: is not UTF-8, as a moses.ini must be; rename the file or its folder"
             )
-        pattern = re.compile(rf"(?<=\s){re.escape(key)}=\S*")
-        match = pattern.search(line)
-        line = (
-            f"{line[: match.start()]}{key}={value}{line[match.end() :]}"
-            if match
-            else f"{line.rstrip()} {key}={value}{' ' * bool(mark)}"
-        )
-    return line + mark + comment
+        if match := re.search(rf"(?<=\s){re.escape(key)}=\S*", text):
+            text = f"{text[: match.start()]}{key}={value}{text[match.end() :]}"
+        else:
+            text = f"{text.rstrip()} {key}={value}{' ' if mark else ''}"
+    return text + mark + comment + end
 
 
 def find_table(path: str, root: str) -> Path | None:
@@ -476,15 +478,11 @@ def folder_beside(ini: Ini) -> str:
     """The ini's folder, if one of its paths exists relative to it but not to the working directory; otherwise
     an empty string."""
     folder = str(Path(ini.path).parent)
-    paths = [
-        feature.options[key] for feature in ini.features for key in PATH_KEYS if feature.options.get(key)
-    ]
-    paths += filter(None, [ini.weight_file])
-    return (
-        folder
-        if any(search_roots(path, [folder]) and not search_roots(path, ["."]) for path in paths)
-        else ""
-    )
+    paths = [feature.options.get(key) for feature in ini.features for key in PATH_KEYS]
+    for path in filter(None, [*paths, ini.weight_file]):
+        if search_roots(path, [folder]) and not search_roots(path, ["."]):
+            return folder
+    return ""
 
 
 def replace_paths(ini: Ini, resolve: Callable[[str], str], fixed: Container[tuple[str, str]] = ()) -> Ini:
@@ -525,12 +523,8 @@ def with_weight_file(ini: Ini, path: str) -> Ini:
 def search_roots(path: str, roots: Sequence[str | Path]) -> str:
     """Look up a path in the folders `roots`: returns the absolute path in the first one in which it exists,
     or an empty string."""
-    candidates = [os.path.abspath(os.path.join(root, path)) for root in roots]
-    return next(
-        (
-            candidate
-            for candidate in candidates
-            if any(os.path.exists(candidate + ending) for ending in PATH_ENDINGS)
-        ),
-        "",
-    )
+    for root in roots:
+        candidate = os.path.abspath(os.path.join(root, path))
+        if any(os.path.exists(candidate + ending) for ending in PATH_ENDINGS):
+            return candidate
+    return ""

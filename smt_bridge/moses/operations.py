@@ -51,13 +51,13 @@ class PlannedOperation(NamedTuple):
     def name(self, source: Sequence[str], target: Sequence[str]) -> str:
         """The name of the operation in a sentence or phrase pair of these words."""
         if self.kind == TRANSLATED:
-            return f"{TRANSLATE}{joined(target, self.targets)}_TO_{joined(source, self.sources)}"
+            return f"{TRANSLATE}{join_words(target, self.targets)}_TO_{join_words(source, self.sources)}"
         if self.kind == INSERTED:
             return f"_INS_{source[self.position]}"
         return f"_DEL_{target[self.targets[0]]}" if self.kind == DELETED else CONTINUE
 
 
-def joined(words: Sequence[str], positions: Iterable[int]) -> str:
+def join_words(words: Sequence[str], positions: Iterable[int]) -> str:
     """The words of one side of a cept, as an operation names them."""
     return JOIN.join([words[position] for position in positions])
 
@@ -65,7 +65,7 @@ def joined(words: Sequence[str], positions: Iterable[int]) -> str:
 def plan(points: Iterable[tuple[int, int]], source: int, target: int) -> list[PlannedOperation]:
     """The operations that produce the words of a sentence or phrase pair, in order. `points`: its links
     (source, target); `source`, `target`: its numbers of words."""
-    cepts = connected(points)
+    cepts = find_cepts(points)
     linked = {word for sources, _ in cepts.values() for word in sources}
     operations: list[PlannedOperation] = []
 
@@ -88,7 +88,7 @@ def plan(points: Iterable[tuple[int, int]], source: int, target: int) -> list[Pl
     return operations
 
 
-def connected(points: Iterable[tuple[int, int]]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
+def find_cepts(points: Iterable[tuple[int, int]]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
     """The cepts that links connect: first target word -> (source words, target words), each in increasing
     order."""
     of_source: dict[int, tuple[set[int], set[int]]] = {}
@@ -157,7 +157,7 @@ def sequence(
     for operation in plan(links, len(source), len(target)):
         if operation.position >= 0:
             operations += walk.produce(operation.position)
-        is_copy = operation.kind == TRANSLATED and joined(source, operation.sources) in copied
+        is_copy = operation.kind == TRANSLATED and join_words(source, operation.sources) in copied
         operations.append(COPY if is_copy else operation.name(source, target))
     return operations
 

@@ -44,6 +44,22 @@ def test_those_of_an_ini(tmp_path: Path) -> None:
         moses_ini.read_weights(tmp_path / "moses.ini")
 
 
+def test_sections_of_weights_as_moses_reads_them(tmp_path: Path) -> None:
+    """A header and a weight may have a comment, and a second [weight] continues the first."""
+    path = tmp_path / "moses.ini"
+    path.write_text(
+        "[feature]\nKENLM name=LM0\n[weight] # tuned\nLM0= 0.5 # BLEU\n[v]\n0\n[weight]\nTM0= 1\n"
+    )
+    assert moses_ini.read_weights(path) == {"LM0": [0.5], "TM0": [1.0]} == moses_ini.read(str(path)).weights
+
+
+def test_a_new_option_keeps_the_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_bytes(b"[feature]\r\nKENLM name=LM0 path=lm\r\n[weight]\r\nLM0= 0.5 # tuned\r\n")
+    lines = moses_ini.add_columns(moses_ini.read(str(path)), "LM0", [1]).lines
+    assert lines[1] == "KENLM name=LM0 path=lm num-features=2\r" and lines[3] == "LM0= 0.5 1 # tuned\r"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
