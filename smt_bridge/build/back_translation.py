@@ -7,8 +7,6 @@ back-translation/model                     tables and count model of the reverse
 back-translation/train.source train.target the new pairs: translations, and the monolingual lines
 """
 
-from itertools import islice
-
 from nmt.formats import pharaoh
 from nmt.io import files
 from smt_bridge import train_system
@@ -54,10 +52,7 @@ def translate_back(build: Build) -> None:
 def monolingual_lines(build: Build) -> list[str]:
     """The monolingual lines that the plan translates back, in the words of the tables: spaced evenly over the
     text that the count model learns besides the training text."""
-    texts = BuildTexts(build.work)
-    pairs = files.count_lines(texts.path("train.target"))
-    more = islice(files.read_lines(build.work / texts.lm()), pairs, None)
-    return sample_lines(list(more), build.plan.back_translated)
+    return sample_lines(list(BuildTexts(build.work).monolingual()), build.plan.back_translated)
 
 
 def reversed_links(line: str) -> str:

@@ -22,9 +22,9 @@ from smt_bridge.build.plan import (
     LINES,
     NetworkPlan,
     Plan,
+    estimate_seconds,
     make_plan,
     plan_candidates,
-    planned_seconds,
     seconds_with_workers,
 )
 
@@ -258,7 +258,7 @@ def change_plan(plan: Plan, step: str, networks: list[NetworkPlan], iterations: 
 
 def estimate_again(plan: Plan, step: str) -> Plan:
     """Estimate a changed plan anew from this step on; earlier steps keep their seconds."""
-    now = planned_seconds(plan)
+    now = estimate_seconds(plan)
     done = earlier_steps(plan, step)
     return replace(
         plan, seconds={name: plan.seconds[name] if name in done else value for name, value in now.items()}

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 from nmt.errors import ConfigError, DataError
@@ -131,6 +132,11 @@ class BuildTexts:
         """Path of the text that the count model learns, relative to the folder of the build."""
         combined = f"{FOLDER}/lm.target"
         return combined if (self.folder / combined).exists() else f"{FOLDER}/train.target"
+
+    def monolingual(self) -> Iterator[str]:
+        """The lines that the count model learns besides the training text."""
+        pairs = files.count_lines(self.path("train.target"))
+        return islice(files.read_lines(self.folder / self.lm()), pairs, None)
 
     def lines(self, name: str) -> list[str]:
         """Lines of a file listed at the top of this module."""

@@ -16,7 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +139,7 @@ class Teacher:
         if feature_lines.needs_torch(moses_ini.read(self.hybrid.ini)):
             device.set_up_device("cpu", 1, "mkl")
 
-    def listing(self, stack: int) -> DecoderConfig:
+    def list_config(self, stack: int) -> DecoderConfig:
         """Settings for n-best lists by a search with this stack."""
         return replace(self.config, stack=stack, neural_beam=BEAM * stack, nbest=N_BEST, distinct=True)
 
@@ -164,22 +164,19 @@ class Teacher:
 def train_without(build: Build, part: int) -> Path:
     """Train the tables and the count model without a part of the training text; returns their folder. Errors
     as from `train_system.train`."""
-    texts, folder = BuildTexts(build.work), build.work / PARTIAL / str(part)
-    config = train_config(build)
+    config, folder = train_config(build), build.work / PARTIAL / str(part)
 
     def write_rest(name: str, path: str, more: Iterable[str] = ()) -> str:
         lines = (line for number, line in enumerate(files.read_lines(path)) if number % PARTS != part)
         files.write_text(folder / name, chain(lines, more))
         return str(folder / name)
 
-    pairs = files.count_lines(str(texts.path("train.target")))
-    monolingual = islice(files.read_lines(build.work / texts.lm()), pairs, None)
     config = replace(
         config,
         source=write_rest("source", config.source),
         target=write_rest("target", config.target),
         alignment=write_rest("alignment", config.alignment),
-        lm_text=write_rest("lm", config.target, monolingual),
+        lm_text=write_rest("lm", config.target, BuildTexts(build.work).monolingual()),
     )
     train_system.train(folder / MODEL, config)
     return folder / MODEL
@@ -198,7 +195,7 @@ def translate_text(build: Build) -> None:
         plan = decide(build, teacher, pairs, monolingual)
         write_record(build.work / PLAN, plan)
     log.info("student: %s", describe_text(plan))
-    config = teacher.listing(plan.stack)
+    config = teacher.list_config(plan.stack)
     groups = line_groups(plan, pairs, monolingual)
     translations = translate_groups(build, groups, lambda part: teacher.load(config, part))
     write_text(build, pairs, groups, translations)
@@ -229,13 +226,13 @@ def decide(
     """Measure the speed of the system with each stack, and choose the first with which there is time for all
     lines."""
     lines = [line.text for line in sample_lines([*pairs, *monolingual], TIMED)]
-    loaded = teacher.load(teacher.listing(STACKS[-1]))
+    loaded = teacher.load(teacher.list_config(STACKS[-1]))
     loaded.translate(lines[:1])  # compiles the search, which takes long but once
 
     def speeds() -> Iterator[tuple[int, float]]:
         for stack in STACKS:
             decoder = Decoder(
-                loaded.system, teacher.listing(stack), features=loaded.features, lines=loaded.lines
+                loaded.system, teacher.list_config(stack), features=loaded.features, lines=loaded.lines
             )
             yield stack, seconds_per_line(decoder, lines, build.config.workers)
 

@@ -1,7 +1,8 @@
 """Translate the development set with each system of a build, choose one, and measure what each part adds.
 
-Networks cost time in every search, and more weights fit any development set better. So the system with
-networks is chosen only where it is better beyond chance, by a paired bootstrap (Koehn 2004).
+The extended features and networks cost time in every search, and more weights fit any development set better.
+So by default a larger system is chosen only where it is better beyond chance, by a paired bootstrap (Koehn
+2004): first the extended phrase-based system or the plain one, then this one with networks or without.
 
 A part's worth is the BLEU that is lost on the n-best lists of the tuning if the weights are tuned again
 without it, cross-validated: weights of one half of the sentences choose the translations of the other.
@@ -18,14 +19,18 @@ from nmt.compute import device
 from nmt.io import files
 from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
+from smt_bridge.build import tuning
 from smt_bridge.build.config import Build, StepProgress, read_record, write_record
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, WORDS, feature_name
 from smt_bridge.build.plan import Rates
 from smt_bridge.build.training import DEV, EXTENDED_FEATURES, NETWORKS
 from smt_bridge.build.tuning import (
+    CHOICE,
     EXTENDED,
     HYBRID,
+    PHRASE_BASED,
+    PhraseBasedChoice,
     ini_path,
     load_decoder,
     make_tuning,
@@ -69,6 +74,30 @@ def comparison_lines(build: Build, name: str) -> list[str]:
     return sample_lines(BuildTexts(build.work).lines(name), build.plan.evaluated)
 
 
+def tune_extended(build: Build) -> None:
+    """Tune the extended phrase-based system, compare it with the phrase-based one on the development set, and
+    write to CHOICE which of them the build goes on with."""
+    tuning.tune_extended(build)
+    write_record(build.work / DEV / CHOICE, choose_phrase_based(build))
+
+
+def choose_phrase_based(build: Build) -> PhraseBasedChoice:
+    """Translate the development set by both phrase-based systems, and choose one."""
+    references = loop.make_references([comparison_lines(build, "dev.target")])
+    rows = {
+        name: corpus_statistics(list(translate_tuned(build, name)), references)
+        for name in (PHRASE_BASED, EXTENDED)
+    }
+    p = doubt(rows[EXTENDED], rows[PHRASE_BASED])
+    always = build.plan.phrase_features == "all"
+    chosen = EXTENDED if always or p <= build.plan.significance else PHRASE_BASED
+    choice = PhraseBasedChoice(chosen, {name: corpus_bleu(row) for name, row in rows.items()}, p)
+    for name, score in choice.whole.items():
+        log.info("%s: BLEU %.2f", name, 100 * score)
+    log.info("p = %.3f of a gain by chance; the build goes on with the %s system", p, chosen)
+    return choice
+
+
 def evaluate(build: Build) -> None:
     """Translate the development set with each system, choose the best, and tune again without each part.
     Writes the translations to OUTPUTS and the scores to FILE."""
@@ -97,6 +126,13 @@ def evaluate(build: Build) -> None:
 def read_evaluation(build: Build) -> Evaluation:
     """Read the scores that `evaluate` wrote."""
     return read_record(build.work / FILE, Evaluation)
+
+
+def raw_translations(build: Build, name: str) -> list[str]:
+    """Read the translations of the development set by system `name`, as raw text."""
+    target = BuildTexts(build.work).sides(build.config)[1]
+    lines = files.read_lines(build.work / DEV / OUTPUTS / name)
+    return [target.text(line.split(" ")) if line else "" for line in lines]
 
 
 def tuned_systems(build: Build) -> list[str]:
@@ -165,7 +201,7 @@ def translate_alone(build: Build) -> list[str]:
 
 
 def ablation(
-    build: Build, name: str, on_tuned: Callable[[], None] = lambda: None
+    build: Build, name: str, on_tuned: Callable[[], None]
 ) -> tuple[float, dict[str, float], dict[str, float]]:
     """Measure what each part of a system contributes. Returns cross-validated BLEU, 0 to 1, on the n-best
     lists of its tuning with all parts; the same without each part, by the name of its feature; and p-values

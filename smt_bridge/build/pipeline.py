@@ -24,7 +24,6 @@ from smt_bridge.build import (
     back_translation,
     corpus,
     evaluation,
-    extended,
     plan,
     report,
     student,
@@ -184,7 +183,7 @@ STEPS = (
     Step("model", f"{MODEL}/moses.ini", training.train, (f"{MODEL}/*",)),
     Step("filter", f"{DEV}/{BASE}", training.filter_to_dev, (f"{DEV}/*.gz", f"{DEV}/{BASE}")),
     Step("tune", f"{DEV}/{PHRASE_BASED}.ini", tuning.tune_phrase_based, (f"{DEV}/{PHRASE_BASED}.*",)),
-    Step("tune-extended", f"{DEV}/{CHOICE}", extended.tune_extended, (f"{DEV}/{EXTENDED}.*",)),
+    Step("tune-extended", f"{DEV}/{CHOICE}", evaluation.tune_extended, (f"{DEV}/{EXTENDED}.*",)),
     Step("back-translate", training.BACK_SOURCE, back_translation.translate_back, (f"{training.BACK}/**/*",)),
     Step("networks", training.DONE, training.train_all, (f"{NETWORKS}/**/*",)),
     Step("tune-hybrid", f"{DEV}/{HYBRID}.ini", tuning.tune_hybrid, (f"{DEV}/{HYBRID}.*",)),
@@ -311,7 +310,7 @@ def resume_settings(config: BuildConfig) -> dict[str, object]:
     digests = {name: manifest.digest(path) if (path := getattr(config, name)) else "" for name in texts}
     languages = [side.language for side in corpus.sides(config)]
     settings = digests | {"languages": languages, "budget": config.budget, "seed": config.seed}
-    if config.phrase_features != BuildConfig.phrase_features:  # builds of before have recorded none
+    if config.phrase_features != BuildConfig.phrase_features:  # older builds have recorded none
         settings["phrase_features"] = config.phrase_features
     return settings
 

@@ -262,15 +262,13 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
     if None in networks:
         return None
     complete = [network for network in networks if network]
-    lines = min(sizes.dev_pairs, trial.lines)
-    tuning = TuningPlan(lines, *trial.iterations)
+    tuning = TuningPlan(min(sizes.dev_pairs, trial.lines), *trial.iterations)
     back = back_translated_lines(sizes) if "attention" in trial.names else 0
-    evaluated = min(sizes.dev_pairs, EVALUATED * lines)
-    return Plan(
+    plan = Plan(
         sizes, speed, matmul, complete, tuning, monolingual and bool(complete),
-        seconds=estimate_seconds(sizes, complete, tuning, speed, evaluated, back, trial.extended),
         back_translated=back, extended=trial.extended,
     )  # fmt: skip
+    return replace(plan, seconds=estimate_seconds(plan))
 
 
 def back_translated_lines(sizes: CorpusSizes) -> int:
@@ -313,22 +311,14 @@ def network_plan(
     )  # fmt: skip
 
 
-def estimate_seconds(
-    sizes: CorpusSizes,
-    networks: list[NetworkPlan],
-    tuning: TuningPlan,
-    speed: float,
-    evaluated: int,
-    back_translated: int = 0,
-    extended: ExtendedPlan | None = None,
-) -> dict[str, float]:
-    """Estimate the seconds of each step on this machine: step -> seconds, in order. `speed`,
-    `back_translated`, `extended`: see Plan; `evaluated`: lines on which the systems are compared."""
+def estimate_seconds(plan: Plan) -> dict[str, float]:
+    """Estimate the seconds of each step of a plan on its machine: step -> seconds, in order."""
+    sizes, networks, tuning, extended = plan.sizes, plan.networks, plan.tuning, plan.extended
     rates = Rates()
     words = sizes.target_words
     length = sizes.dev_words / max(1, sizes.dev_pairs)  # words of a line
     dev, hybrid_dev, compared = (
-        length * lines for lines in (tuning.lines, tuning.lines_of_hybrid, evaluated)
+        length * lines for lines in (tuning.lines, tuning.lines_of_hybrid, plan.evaluated)
     )
     plain, start = rates.searching, rates.starting
     tuned = extended is not None and extended.iterations > 0
@@ -350,16 +340,16 @@ def estimate_seconds(
             + extended.iterations * (dev * phrase_based / rates.two_threads + mert)
             + compared * (plain + phrase_based) / rates.two_threads
         )
-    if back_translated:
+    if plan.back_translated:
         line = sizes.monolingual_words / max(1, sizes.monolingual_lines)  # words of a line
         estimates["back-translate"] = (
             3 * start
             + sizes.source_words * (1 / rates.extracting + 1 / rates.counting)
-            + back_translated * line * rates.translating_back / rates.two_threads
+            + plan.back_translated * line * rates.translating_back / rates.two_threads
         )
     if networks:
         # Their seconds are those of this machine; all estimates are divided by its speed below.
-        estimates["networks"] = speed * side_by_side([network.seconds for network in networks])
+        estimates["networks"] = plan.speed * side_by_side([network.seconds for network in networks])
         estimates["tune-hybrid"] = 2 * start + tuning.hybrid_iterations * (
             hybrid_dev * neural / rates.two_threads + hybrid_mert
         )
@@ -369,15 +359,7 @@ def estimate_seconds(
         + (len(networks) + (4 if tuned else 2)) * hybrid_mert
     )
     estimates["package"] = start + words / rates.packing
-    return {name: round(value / speed) for name, value in estimates.items()}
-
-
-def planned_seconds(plan: Plan) -> dict[str, float]:
-    """Estimate the seconds of each step of a plan anew: step -> seconds, in order."""
-    return estimate_seconds(
-        plan.sizes, plan.networks, plan.tuning, plan.speed, plan.evaluated, plan.back_translated,
-        plan.extended,
-    )  # fmt: skip
+    return {name: round(value / plan.speed) for name, value in estimates.items()}
 
 
 def side_by_side(times: list[float], workers: int = PARALLEL_TRAININGS) -> float:
@@ -527,7 +509,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
         yield "networks: a network is listed twice"
     for number, network in enumerate(plan.networks):
         yield from network_mistakes(network, f"networks[{number}]")
-    needed = set(planned_seconds(plan))
+    needed = set(estimate_seconds(plan))
     if needed != set(plan.seconds):
         yield f"seconds: expected those of {', '.join(sorted(needed))}"
 

@@ -25,10 +25,10 @@ from nmt.training.proposal import TRANSFORMER
 from smt_bridge.build import budget, distillation, evaluation, student, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
-from smt_bridge.build.evaluation import OUTPUTS, Evaluation
+from smt_bridge.build.evaluation import Evaluation
 from smt_bridge.build.networks import FEATURES, ORDER, WORDS, feature_name
 from smt_bridge.build.plan import NetworkPlan, extended_lines, reason_left_out
-from smt_bridge.build.training import DEV, EXTENDED_FEATURES, NETWORKS, RUNS
+from smt_bridge.build.training import EXTENDED_FEATURES, NETWORKS, RUNS
 from smt_bridge.build.tuning import PhraseBasedChoice
 from smt_bridge.moses import ini as moses_ini
 
@@ -280,16 +280,9 @@ FEATURE_KINDS = {
 
 def gather_facts(build: Build) -> Facts:
     """Collect the content of the report from the files of a build whose evaluation is finished."""
-    result, build_texts = evaluation.read_evaluation(build), BuildTexts(build.work)
-    _, target = build_texts.sides(build.config)
+    result = evaluation.read_evaluation(build)
     language = sides(build.config)[1].language
-    outputs = {
-        name: [
-            target.text(line.split(" ")) if line else ""
-            for line in files.read_lines(build.work / DEV / OUTPUTS / name)
-        ]
-        for name in result.whole
-    }
+    outputs = {name: evaluation.raw_translations(build, name) for name in result.whole}
     if student.read_evaluation(build):
         outputs[STUDENT] = list(files.read_lines(build.work / student.OUTPUT))
     sources, references = (evaluation.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
@@ -386,8 +379,6 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
     name = tuning.phrase_based(build)
     if not build.plan.networks:
         return f"The {name} system alone: the corpus or the budget is too small for networks."
-    if name not in result.doubts:  # of an older build
-        return f"The {result.chosen} system: of those that were tuned, it decodes the development set best."
     gain = 100 * (result.whole[tuning.HYBRID] - result.whole[name])
     p = result.doubts[name]
     test = (

@@ -18,7 +18,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -34,7 +33,6 @@ from nmt.training import config_file, cost
 from nmt.training.proposal import MOST_WARM_UP, TRANSFORMER
 from nmt.training.train import run_training
 from nmt.work import store
-from nmt.work.executors import ExecutorConfig, Processes
 from nmt.work.store import Step
 from smt_bridge.build import budget, evaluation
 from smt_bridge.build.config import Build, read_record, write_record
@@ -56,14 +54,7 @@ from smt_bridge.build.distillation import (
     translate_text,
 )
 from smt_bridge.build.plan import PARALLEL_TRAININGS, Rates
-from smt_bridge.build.training import (
-    DEV,
-    LOGS,
-    Content,
-    log_to,
-    start_trainer,
-    trained_updates,
-)
+from smt_bridge.build.training import LOGS, Content, log_to, run_tasks, trained_updates
 from smt_bridge.build.tuning import STACK, sample_lines
 from smt_bridge.hybrid.folder import FAST
 from smt_bridge.tuning import loop
@@ -224,11 +215,10 @@ def train(build: Build) -> None:
     left = 60 * build.config.student_minutes - budget.read_times(build.work).get("student-text", 0.0)
     left -= planned_seconds(build)["student-package"]
     task = StudentTask(training_content(build, pairs), left, recipe(pairs).most, MEASURED)
-    # Measuring draws random numbers and sets up torch, so that it is done in a process of its own.
-    for work in (plan_training, train_student) if read_training(build.work) is None else (train_student,):
-        start = partial(start_work, str(build.work), logging.getLogger("nmt").getEffectiveLevel(), work)
-        with Processes(work, start, ExecutorConfig(workers=1)) as executor:
-            list(executor.map([task]))
+    if read_training(build.work) is None:
+        # Measuring draws random numbers and sets up torch, so that it is done in a process of its own.
+        run_tasks(build, plan_training, [task])
+    run_tasks(build, train_student, [task])
 
 
 def training_content(build: Build, pairs: int) -> Content:
@@ -256,12 +246,6 @@ def training_content(build: Build, pairs: int) -> Content:
             "dev_beam": 1, "metric": "bleu", "tensorboard": False, "max_steps": LEAST, "warmup": 0,
         },
     }  # fmt: skip
-
-
-def start_work(folder: str, level: int, work: Callable[[StudentTask], None]) -> Callable[[StudentTask], None]:
-    """Prepare a worker process as `start_trainer` does, and return its function `work`."""
-    start_trainer(folder, level)
-    return work
 
 
 def plan_training(task: StudentTask) -> None:
@@ -338,10 +322,7 @@ def evaluate(build: Build) -> None:
     run = Run.load(build.work / EXPORTED, threads=1)
     run.translate(sources[:1])
     lines, seconds = cpu_seconds(lambda: run.translate(sources))
-    taught = [
-        target.text(line.split(" ")) if line else ""
-        for line in files.read_lines(build.work / DEV / evaluation.OUTPUTS / name)
-    ]
+    taught = evaluation.raw_translations(build, name)
     teacher, few = Teacher(build), sample_lines(sources, RATED)
     decoder = teacher.load(teacher.config)
     decoder.translate(few[:1])

@@ -3,12 +3,13 @@ smt-filter-table do, then the networks, each in a single-threaded process of its
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from nmt.compute import device
 from nmt.errors import ConfigError, DataError
@@ -32,7 +33,7 @@ from smt_bridge.extraction.packed import pack_text
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini
-from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
+from smt_bridge.tables.filter import FilterPaths, Occurring, filter_tables, read_texts
 
 # ---- tables ------------------------------------------------------------------------------------------------
 
@@ -82,7 +83,6 @@ def train(build: Build) -> None:
 
     Checksums are recorded after each step of the training, since a resumed training reuses finished files.
     """
-
     train_system.train(
         build.work / MODEL, train_config(build), on_step=lambda: build.store.record([f"{MODEL}/*"])
     )
@@ -97,7 +97,7 @@ def filter_to_dev(build: Build) -> None:
     table, filtered, reordering, reordering_filtered = (
         folder / name for name in names for folder in (model, dev)
     )
-    if not filter_tables(Filtering(table, filtered, reordering, reordering_filtered), wanted):
+    if not filter_tables(FilterPaths(table, filtered, reordering, reordering_filtered), wanted):
         raise DataError(
             f"{build.config.dev_source}: no phrase of it is in {build.config.source}, so that nothing can be "
             "tuned; give a development set of the same language and kind"
@@ -134,6 +134,7 @@ DONE = f"{NETWORKS}/done"
 FORMAT = "[%(asctime)s] %(levelname)s %(message)s"
 
 Content = dict[str, object]
+Task = TypeVar("Task")
 
 
 @dataclass(frozen=True)
@@ -160,11 +161,7 @@ def train_all(build: Build) -> None:
     these dies."""
     tasks = [network_task(build, network) for network in build.plan.networks]
     (build.work / LOGS).mkdir(exist_ok=True)
-    start = partial(start_trainer, str(build.work), logging.getLogger("nmt").getEffectiveLevel())
-    workers = min(build.config.workers, len(tasks))
-    with Processes(train_network, start, ExecutorConfig(workers=workers)) as executor:
-        for _ in executor.map(tasks):
-            pass
+    run_tasks(build, train_network, tasks, min(build.config.workers, len(tasks)))
     files.write_text(build.work / DONE, [task.name for task in tasks])
 
 
@@ -260,13 +257,22 @@ def side_settings(config: SideConfig) -> Content:
 # ---- in a process of its own -------------------------------------------------------------------------------
 
 
-def start_trainer(folder: str, level: int) -> Callable[[TrainingTask], None]:
-    """Change to the folder of the build in a worker process, set its log level, and return the training
-    function."""
+def run_tasks(build: Build, work: Callable[[Task], None], tasks: Iterable[Task], workers: int = 1) -> None:
+    """Do tasks in `workers` processes, in the folder of the build. UserError if a process dies."""
+    level = logging.getLogger("nmt").getEffectiveLevel()
+    start = partial(start_worker, str(build.work), level, work)
+    with Processes(work, start, ExecutorConfig(workers=workers)) as executor:
+        for _ in executor.map(tasks):
+            pass
+
+
+def start_worker(folder: str, level: int, work: Callable[[Task], None]) -> Callable[[Task], None]:
+    """Change to the folder of the build in a worker process, set its log level, and return the function
+    `work`."""
     os.chdir(folder)
     for package in ("nmt", "smt_bridge"):
         logging.getLogger(package).setLevel(level)
-    return train_network
+    return work
 
 
 def train_network(task: TrainingTask) -> None:

@@ -1,5 +1,5 @@
 """Tune the weights of the systems of a build, as smt-tune does: of the phrase-based system, of the extended
-one (extended.py), and of the system with networks."""
+one, and of the system with networks."""
 
 import hashlib
 import logging
@@ -12,11 +12,12 @@ from typing import TypeVar
 
 from nmt.compute import device
 from nmt.io import locks, manifest
+from smt_bridge import train_system
 from smt_bridge.build.config import Build, read_record, write_record
 from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.networks import FEATURES, START, feature_name
 from smt_bridge.build.plan import TuningPlan
-from smt_bridge.build.training import BASE, DEV, NETWORKS
+from smt_bridge.build.training import BASE, DEV, MODEL, NETWORKS, extended_features
 from smt_bridge.decoder import feature_lines
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.config import DecoderConfig
@@ -24,7 +25,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.hybrid.folder import Value
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.ini import Ini
+from smt_bridge.moses.ini import PATH_KEYS, Ini
 from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.loop import Tuning, decode, starting_weights, whole_weights
@@ -71,6 +72,34 @@ def tune_phrase_based(build: Build) -> None:
     tune(build, PHRASE_BASED, start, build.plan.tuning.lines)
 
 
+def tune_extended(build: Build) -> None:
+    """Tune the extended phrase-based system: the phrase-based one with an operation sequence model and a
+    language model of word classes, which are trained with its tables. It starts from the phrase-based
+    system's weights."""
+    ini = extended_ini(build)
+    new = {feature.name for feature in extended_features(ini)}
+    tune(build, EXTENDED, ini, build.plan.tuning.lines, new)
+
+
+def extended_ini(build: Build) -> Ini:
+    """The tuned ini of the phrase-based system with the extended features of the trained model, whose paths
+    become relative to DEV. Their weights are those that smt-train writes, in the scale of the tuned ones."""
+    ini = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
+    trained = moses_ini.read(str(build.work / MODEL / train_system.INI))
+    scale = total_weight(ini, ini) / total_weight(trained, ini)
+    for feature in extended_features(trained):
+        weights = [scale * weight for weight in trained.weights[feature.name]]
+        ini = moses_ini.add_feature(ini, trained.lines[feature.row], weights)
+        for key in feature.options.keys() & PATH_KEYS:
+            ini = moses_ini.set_path(ini, feature.name, f"../{MODEL}/{feature.options[key]}", key)
+    return ini
+
+
+def total_weight(ini: Ini, named: Ini) -> float:
+    """The sum of the absolute weights of an ini, of those features that `named` has too."""
+    return sum(abs(weight) for name in named.weights for weight in ini.weights[name])
+
+
 def tune_hybrid(build: Build) -> None:
     """Tune the system with all networks. It starts from the weights of the chosen phrase-based system; START
     of each network only says that it counts: `fit_alone` replaces it after the first lists."""
@@ -85,7 +114,9 @@ def tune_hybrid(build: Build) -> None:
 def new_columns(names: Sequence[str], features: Container[str]) -> list[int]:
     """Indices of the first weight of each of these features among all weights. `names`: such as LM0_0."""
     owners = pools.feature_names(names)
-    return [at for at, owner in enumerate(owners) if owner in features and owners.index(owner) == at]
+    return [
+        column for column, owner in enumerate(owners) if owner in features and owners.index(owner) == column
+    ]
 
 
 def phrase_based(build: Build) -> str:
@@ -97,11 +128,10 @@ def phrase_based(build: Build) -> str:
 
 def read_choice(build: Build) -> PhraseBasedChoice | None:
     """Read the comparison of the two phrase-based systems; None if there is only one."""
-    path = build.work / DEV / CHOICE
     extended = build.plan.extended
     if not extended or not extended.iterations:
         return None
-    return read_record(path, PhraseBasedChoice)
+    return read_record(build.work / DEV / CHOICE, PhraseBasedChoice)
 
 
 def ini_path(build: Build, name: str) -> Path:

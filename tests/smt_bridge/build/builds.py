@@ -55,8 +55,8 @@ def small_plan(*names: str) -> Plan:
         for name in ORDER if name in names
     ]  # fmt: skip
     sizes = CorpusSizes(200, 900, 1000, 20, 90)
-    steps = plan.estimate_seconds(sizes, networks, TUNING, 1.0, 20)
-    return Plan(sizes, 1.0, "mkl", networks, TUNING, False, steps)
+    unestimated = Plan(sizes, 1.0, "mkl", networks, TUNING, False)
+    return replace(unestimated, seconds=plan.estimate_seconds(unestimated))
 
 
 def write_plan(path: Path, *names: str) -> str:

@@ -109,8 +109,7 @@ def test_a_plan_with_monolingual_text_trains_on_more_pairs() -> None:
 def test_a_plan_with_back_translation_needs_the_text(tmp_path: Path, grammar: ModuleType) -> None:
     given = config(tmp_path, grammar)
     made = replace(small_plan("attention"), back_translated=7)
-    seconds = plan.estimate_seconds(made.sizes, made.networks, made.tuning, 1.0, made.evaluated, 7)
-    plan.write_plan(tmp_path / "plan.json", replace(made, seconds=seconds))
+    plan.write_plan(tmp_path / "plan.json", replace(made, seconds=plan.estimate_seconds(made)))
     given.plan = str(tmp_path / "plan.json")
     with pytest.raises(ConfigError, match=r"plan\.json: translates 7 lines .* --monolingual"):
         pipeline.load_or_make_plan(given)

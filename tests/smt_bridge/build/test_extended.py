@@ -12,7 +12,7 @@ import pytest
 
 from nmt.io import files
 from smt_bridge import load, train_system
-from smt_bridge.build import evaluation, extended, pipeline, plan, report, training, tuning
+from smt_bridge.build import evaluation, pipeline, plan, report, training, tuning
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.phrase_features import ExtendedPlan, PhraseFeatures
 from smt_bridge.build.plan import Plan
@@ -30,7 +30,7 @@ WRITTEN = ("dev/extended.ini", "dev/extended.json", "dev/extended.choice.json", 
 def extended_plan(features: PhraseFeatures, *names: str) -> Plan:
     """A small plan with the extended features. Networks are kept, although a few lines say nothing."""
     made = replace(small_plan(*names), phrase_features=features, extended=SMALL, significance=1.0)
-    return replace(made, seconds=plan.planned_seconds(made))
+    return replace(made, seconds=plan.estimate_seconds(made))
 
 
 def test_one_training_has_the_features_of_both_systems() -> None:
@@ -56,7 +56,7 @@ def test_the_tuning_starts_from_the_tuned_weights(tmp_path: Path) -> None:
     tuned = moses_ini.read(str(made.work / "dev" / "phrase-based.ini"))
     halves = {name: [weight / 2 for weight in weights] for name, weights in tuned.weights.items()}
     moses_ini.write(made.work / "dev" / "phrase-based.ini", moses_ini.set_weights(tuned, halves))
-    ini = extended.starting_ini(made)
+    ini = tuning.extended_ini(made)
     assert list(ini.weights) == list(trained.weights)
     for name, weights in trained.weights.items():
         assert ini.weights[name] == pytest.approx([weight / 2 for weight in weights])
@@ -82,7 +82,7 @@ def test_the_extended_system_is_kept_where_the_bootstrap_says_so(
     worse = [f"p {line}" for line in references]
     outputs = {"phrase-based": worse, "extended": references if better else worse}
     monkeypatch.setattr(evaluation, "translate_tuned", lambda build, name: iter(outputs[name]))
-    choice = extended.compare(build)
+    choice = evaluation.choose_phrase_based(build)
     assert choice.chosen == chosen and (choice.p < 0.05) == better
     assert choice.whole["extended"] == (1.0 if better else choice.whole["phrase-based"])
     files.write_text(build.work / "dev" / tuning.CHOICE, [json.dumps(vars(choice))])
@@ -97,7 +97,7 @@ def test_without_its_tuning_there_is_one_phrase_based_system(tmp_path: Path) -> 
     late = replace(extended_plan("auto"), extended=replace(SMALL, iterations=0))
     build = Build(config_of(tmp_path), late)
     assert tuning.read_choice(build) is None and tuning.phrase_based(build) == "phrase-based"
-    assert "tune-extended" not in plan.planned_seconds(late)
+    assert "tune-extended" not in plan.estimate_seconds(late)
 
 
 @pytest.mark.ci  # compiles the extraction and the search

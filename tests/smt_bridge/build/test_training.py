@@ -160,7 +160,7 @@ def test_a_finished_network_is_not_trained_again(
     monkeypatch.setattr(
         "nmt.runs.checkpoint.write_average", lambda run, output, steps, last: taken.append((run.name, steps))
     )
-    train = training.start_trainer(str(tmp_path), logging.INFO)
+    train = training.start_worker(str(tmp_path), logging.INFO, training.train_network)
     attention, joint = (training.network_task(build, one) for one in build.plan.networks)
     train(attention)
     train(joint)

@@ -163,11 +163,11 @@ def test_the_worth_of_each_part(tmp_path: Path) -> None:
 def test_each_part_is_left_out_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = decodable(tmp_path, 8)
     tuning.tune_phrase_based(build)
-    whole, without, doubts = evaluation.ablation(build, "phrase-based")
+    whole, without, doubts = evaluation.ablation(build, "phrase-based", lambda: None)
     for part in reversed(without):
         monkeypatch.setattr("smt_bridge.build.evaluation.parts", lambda build, part=part: {part: ""})
         expected = whole, {part: without[part]}, {part: doubts[part]}
-        assert evaluation.ablation(build, "phrase-based") == expected
+        assert evaluation.ablation(build, "phrase-based", lambda: None) == expected
 
 
 def test_each_half_is_translated_by_weights_of_the_other() -> None:
