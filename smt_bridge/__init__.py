@@ -2,7 +2,7 @@
 lists, a phrase-based system of its own, and hybrid systems that combine both to translate raw text.
 
 The names below are loaded when they are first used, so `import smt_bridge` is fast and imports neither torch
-nor numba. This package imports nmt; nmt never imports this package.
+nor numba. This package imports nmt; of nmt only nmt/papers, which adds features here, imports this package.
 """
 
 from typing import TYPE_CHECKING

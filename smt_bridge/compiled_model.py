@@ -136,7 +136,7 @@ def compile_tables(
         folder,
         f"{content.rows:,}",
         f"{content.source_count:,}",
-        size_of(folder) / content.rows,
+        folder_bytes(folder) / content.rows,
     )
 
 
@@ -147,9 +147,9 @@ def compile_lm(path: str, folder: Path, config: CompileConfig) -> None:
     model = count_models.read_arpa(path, storage)
     compiled = trie_build.compile_model(model, config.quantize_lm, storage)
     mapped.write_record(folder, compiled, [path])
-    log.info("%s: %s n-grams, %.1f bytes each", folder, f"{model.size:,}", size_of(folder) / model.size)
+    log.info("%s: %s n-grams, %.1f bytes each", folder, f"{model.size:,}", folder_bytes(folder) / model.size)
 
 
-def size_of(folder: Path) -> int:
+def folder_bytes(folder: Path) -> int:
     """Bytes of the files in a folder."""
     return sum(path.stat().st_size for path in folder.iterdir())

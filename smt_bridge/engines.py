@@ -65,10 +65,10 @@ class PhraseEngine(Engine):
 
     def convert(self, result: PhraseTranslation, lines: Lines, count: int) -> TranslatedLine:
         """Convert a translation to the server's format, with at most `count` hypotheses."""
-        unknown, at = list[int](), 0
+        unknown, first = list[int](), 0
         for sentence, derivation in result.searched:
-            unknown += [at + index for index in unknown_words(sentence, derivation)]
-            at += len(sentence.words)
+            unknown += [first + index for index in unknown_words(sentence, derivation)]
+            first += len(sentence.words)
         return TranslatedLine(
             words=result.source,
             hypotheses=[

@@ -53,7 +53,7 @@ from smt_bridge.frequent_words import sparse_lines, write_frequent
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.operations import operation_lines
 from smt_bridge.moses.reordering import DEFAULT, trained_type
-from smt_bridge.tables.filter import Filtering
+from smt_bridge.tables.filter import FilterPaths
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_cost import TextSize, TrainingCost
 
@@ -163,8 +163,7 @@ def train(
     cost = None if is_extracted else check_cost(folder, config, executor)
     with locks.locked(folder, "smt-train"):
         record_settings(folder, config)
-
-        steps = steps_of(config)
+        steps = training_steps(config)
 
         def is_finished(step: Step[SystemTraining]) -> bool:
             results = (step.result, TABLE) if step.result == UNPRUNED else (step.result,)
@@ -312,7 +311,7 @@ def prune(training: SystemTraining) -> None:
     """Prune both tables, and remove the unpruned ones. The phrase table is renamed last. DataError if no pair
     is left."""
     config, temporary = training.config, training.path(f"{TABLE}.part.gz")
-    paths = Filtering(training.path(UNPRUNED), temporary)
+    paths = FilterPaths(training.path(UNPRUNED), temporary)
     if config.reordering:
         paths.reordering = training.path(UNPRUNED_REORDERING)
         paths.reordering_output = training.path(training.reordering_table)
@@ -328,11 +327,11 @@ def prune(training: SystemTraining) -> None:
 def estimate(training: SystemTraining) -> None:
     """Write a Kneser-Ney model of --lm-text or the target side, with fallback discounts for small texts. If
     pairs are added to a model with an --lm-text, its language model is copied."""
-    if not copy_of_base(training, LM):
+    if not copy_from_base(training, LM):
         estimate_lm(training, training.lm_text, LM, training.config.order, COUNTING)
 
 
-def copy_of_base(training: SystemTraining, name: str) -> bool:
+def copy_from_base(training: SystemTraining, name: str) -> bool:
     """Copy a file that --add takes over from its model, whose language models are of another text; returns
     whether it did."""
     base = training.config.add
@@ -375,10 +374,10 @@ def list_frequent(training: SystemTraining) -> None:
         write_frequent(text, training.path(name), training.config.sparse_features)
 
 
-def class_words(training: SystemTraining) -> None:
+def learn_classes(training: SystemTraining) -> None:
     """Write the classes of the words that the language model is trained on. If pairs are added to a model
     with an --lm-text, its classes are copied."""
-    if copy_of_base(training, CLASSES):
+    if copy_from_base(training, CLASSES):
         return
     with ExitStack() as stack:
         counts, _ = count(training, training.lm_text, stack, word_classes.PAIRS.order, CLASSING)
@@ -389,7 +388,7 @@ def class_words(training: SystemTraining) -> None:
 def estimate_class_lm(training: SystemTraining) -> None:
     """Write a Kneser-Ney model of the text of the language model with classes instead of words. The text of
     classes exists while it is made. If pairs are added to a model with an --lm-text, it is copied."""
-    if copy_of_base(training, CLASS_LM):
+    if copy_from_base(training, CLASS_LM):
         return
     text, lines = training.path(CLASS_TEXT), files.read_lines(training.lm_text)
     files.write_text(text, word_classes.class_lines(word_classes.read_classes(training.path(CLASSES)), lines))
@@ -491,12 +490,12 @@ STEPS: Steps = (
     Step(INI, INI, write_inis),
 )
 PRUNING: Steps = (Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune))  # instead of TABLE
-CLASSES_STEPS: Steps = (Step(CLASSES, CLASSES, class_words), Step(CLASS_LM, CLASS_LM, estimate_class_lm))
+CLASSES_STEPS: Steps = (Step(CLASSES, CLASSES, learn_classes), Step(CLASS_LM, CLASS_LM, estimate_class_lm))
 SPARSE_STEPS: Steps = (Step("frequent words", FREQUENT[1], list_frequent),)
 OSM_STEPS: Steps = (Step(OPERATIONS, OPERATIONS, write_operations), Step(OSM, OSM, estimate_operations))
 
 
-def steps_of(config: TrainConfig) -> Steps:
+def training_steps(config: TrainConfig) -> Steps:
     """The steps of a training, in order."""
     align_step, table, lm, ini = STEPS
     tables = PRUNING if config.prune.is_active() else (table,)

@@ -17,7 +17,7 @@ from smt_bridge.cli.shared_options import (
     check_reordering,
 )
 from smt_bridge.extraction.config import PruneConfig
-from smt_bridge.tables.filter import Filtering, Occurring, filter_tables, read_texts
+from smt_bridge.tables.filter import FilterPaths, Occurring, filter_tables, read_texts
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ def check_texts(name: str, wanted: Occurring) -> None:
 def write_tables(args: argparse.Namespace, wanted: Occurring | None, pruning: PruneConfig) -> int:
     """Write the filtered tables; returns the number of pairs. Errors as from `filter_tables` and
     `prune_tables`."""
-    paths = Filtering(args.table, args.output, args.reordering, args.reordering_output, args.unsorted)
+    paths = FilterPaths(args.table, args.output, args.reordering, args.reordering_output, args.unsorted)
     with options.line_progress(args, args.table, unit="pairs") as progress:
         if not pruning.is_active():
             return filter_tables(paths, wanted, progress.over)

@@ -152,15 +152,11 @@ def find_corners(rules: OrientationRules, points: Int32s, p0: int, p1: int, n: i
         for target_last in range(target_first, min(m, target_first + rules.longest)):
             new_first, new_last = min(first, low[target_last]), max(last, high[target_last])
             for word in range(new_first, min(first, new_last + 1)):
-                reached_low, reached_high = (
-                    min(reached_low, back_low[word]),
-                    max(reached_high, back_high[word]),
-                )
+                reached_low = min(reached_low, back_low[word])
+                reached_high = max(reached_high, back_high[word])
             for word in range(max(first, last) + 1, new_last + 1):
-                reached_low, reached_high = (
-                    min(reached_low, back_low[word]),
-                    max(reached_high, back_high[word]),
-                )
+                reached_low = min(reached_low, back_low[word])
+                reached_high = max(reached_high, back_high[word])
             first, last = new_first, new_last
             if last < 0 or last - first >= rules.longest:
                 continue

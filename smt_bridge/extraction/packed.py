@@ -4,7 +4,6 @@ sentence, instead of the 100 and more that Python's own objects take."""
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import overload
 
 import numpy as np
@@ -17,6 +16,7 @@ Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
 MOST_WORDS = 1 << 16  # of a sentence with links, whose word positions have 16 bits
+LINK_ARRAYS = ("source", "target", "offsets")  # of PackedLinks, as its files are named
 LINES = 10_000  # sentence pairs whose links are formatted at a time
 
 
@@ -152,21 +152,16 @@ class PackedLinks(Sequence[Links]):
     def save(self, prefix: str) -> None:
         """Write each array to a .npy file whose path begins with `prefix`; `load_links` reads them. OSError
         if that fails."""
-        for name, values in self.arrays().items():
-            mapped.save_array(f"{prefix}.{name}.npy", values)
-
-    def arrays(self) -> dict[str, NDArray[np.uint16] | Int64s]:
-        return {"source": self.source, "target": self.target, "offsets": self.offsets}
+        for name in LINK_ARRAYS:
+            mapped.save_array(f"{prefix}.{name}.npy", getattr(self, name))
 
 
 def load_links(prefix: str) -> PackedLinks:
     """Map the arrays that `PackedLinks.save` wrote with this `prefix` into memory; the files may be removed
     afterwards. OSError or ValueError if one is missing or damaged."""
-    names = ("source", "target", "offsets")
-    source, target, offsets = (
-        np.load(Path(f"{prefix}.{name}.npy"), allow_pickle=False, mmap_mode="r") for name in names
+    return PackedLinks(
+        *(np.load(f"{prefix}.{name}.npy", allow_pickle=False, mmap_mode="r") for name in LINK_ARRAYS)
     )
-    return PackedLinks(source, target, offsets)
 
 
 def pack_links(links: Iterable[Links]) -> PackedLinks:

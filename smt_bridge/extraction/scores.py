@@ -393,10 +393,9 @@ def write_tables(table: str, reordering: str | None, blocks: Iterable[tuple[list
         first = stack.enter_context(files.Writing(table))
         second = stack.enter_context(files.Writing(reordering)) if reordering else None
         for lines, reordering_lines in blocks:
-            for at in range(0, len(lines), 4096):
-                first.write("\n".join(lines[at : at + 4096]) + "\n")
-                if second:
-                    second.write("\n".join(reordering_lines[at : at + 4096]) + "\n")
+            first.write("\n".join([*lines, ""]))
+            if second:
+                second.write("\n".join([*reordering_lines, ""]))
 
 
 def write_lexical(stem: str, words: CorpusSurvey, lexicon: WordTable) -> None:

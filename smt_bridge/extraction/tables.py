@@ -278,8 +278,8 @@ def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     totals = np.concatenate(worker.gather(TOTALS, worker.buckets, number, 3))
     columns = worker.lines.format(pairs, totals)
     return [
-        "\n".join(column[at : at + PART_LINES]).encode()
-        for at in range(0, len(pairs.count), PART_LINES)
+        "\n".join(column[first : first + PART_LINES]).encode()
+        for first in range(0, len(pairs.count), PART_LINES)
         for column in columns
     ]
 

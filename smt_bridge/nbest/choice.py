@@ -81,14 +81,8 @@ class ByRisk(Chooser):
 
     def evidence(self, groups: Sequence[Sequence[Hypothesis]], entries: Sequence[NbestEntry]) -> Evidence:
         """The distinct texts of a sentence with their totals; arguments as for `add`."""
-        if self.of_totals:
-            return evidence([[(unescaped_text(entry.text), entry.total) for entry in entries]])
-        return evidence(
-            [
-                [(unescaped_text(hypothesis.text), hypothesis.total) for hypothesis in group]
-                for group in groups
-            ]
-        )
+        lists: Sequence[Sequence[Hypothesis | NbestEntry]] = [entries] if self.of_totals else groups
+        return evidence([[(unescaped_text(row.text), row.total) for row in rows] for rows in lists])
 
 
 @dataclass

@@ -17,7 +17,9 @@ from nmt.io import files
 LONGEST = 8
 BLOCK = 50_000  # rows that are decided together
 
-Over = Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]]  # yields the same rows, and counts them, say
+RowObserver = Callable[
+    [Iterator[PhrasePair]], Iterator[PhrasePair]
+]  # yields the same rows, such as a counter
 Keep = Callable[[Sequence[PhrasePair]], Iterable[bool]]  # whether each row of a block is kept
 
 
@@ -57,13 +59,16 @@ def read_texts(paths: Iterable[str]) -> Iterator[bytes]:
 
 
 def wanted_rows(
-    table: str | Path, wanted: Occurring | None, unsorted: bool = False, over: Over = lambda rows: rows
+    table: str | Path,
+    wanted: Occurring | None,
+    unsorted: bool = False,
+    observe: RowObserver = lambda rows: rows,
 ) -> Iterator[PhrasePair]:
     """Yield the rows of a table whose source is in `wanted`, or all rows if that is None. `unsorted`: accept
-    lines in any order; `over`: wraps the iterator of all rows, for example to count them. DataError for a
+    lines in any order; `observe`: wraps the iterator of all rows, for example to count them. DataError for a
     table that is malformed, or not sorted."""
     previous, keep = b"", wanted is None
-    for pair in over(phrase_table.read_strict(table, unsorted)):
+    for pair in observe(phrase_table.read_strict(table, unsorted)):
         if wanted is not None and pair.source != previous:
             previous, keep = pair.source, pair.source in wanted
         if keep:
@@ -102,7 +107,7 @@ def row_mismatch(name: str, pair: PhrasePair | None, row: PhrasePair | None) -> 
 
 
 @dataclass
-class Filtering:
+class FilterPaths:
     """The tables to filter, and the paths of their filtered copies."""
 
     table: str | Path
@@ -113,16 +118,16 @@ class Filtering:
 
 
 def filter_tables(
-    paths: Filtering,
+    paths: FilterPaths,
     wanted: Occurring | None,
-    over: Over = lambda rows: rows,
+    observe: RowObserver = lambda rows: rows,
     keep: Keep | None = None,
 ) -> int:
     """Write the wanted rows of a phrase table, and the same rows of its reordering table if there is one;
-    returns their number. `over`: see `wanted_rows`; `keep`: called with blocks of the wanted rows in turn,
+    returns their number. `observe`: see `wanted_rows`; `keep`: called with blocks of the wanted rows in turn,
     returns which of them to write. DataError as from `wanted_rows` and `same_rows`; UserError if an output
     cannot be written."""
-    pairs = wanted_rows(paths.table, wanted, paths.unsorted, over)
+    pairs = wanted_rows(paths.table, wanted, paths.unsorted, observe)
     rows: Iterator[tuple[PhrasePair, bytes]]
     if not paths.reordering:
         rows = ((pair, b"") for pair in pairs)

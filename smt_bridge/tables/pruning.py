@@ -15,7 +15,7 @@ from smt_bridge.extraction.config import PruneConfig, significance_threshold
 from smt_bridge.tables import filter as filter_table
 from smt_bridge.tables.composition import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
-from smt_bridge.tables.filter import Filtering, Occurring, Over
+from smt_bridge.tables.filter import FilterPaths, Occurring, RowObserver
 
 log = logging.getLogger(__name__)
 
@@ -109,14 +109,14 @@ class Pruner:
 
 
 def prune_tables(
-    paths: Filtering,
+    paths: FilterPaths,
     wanted: Occurring | None,
     config: PruneConfig,
     texts: tuple[str, str] | None,
-    over: Over = lambda rows: rows,
+    observe: RowObserver = lambda rows: rows,
 ) -> int:
     """Write the rows of a phrase table that pruning keeps, and the same rows of its reordering table; returns
-    their number. `wanted`, `over`: see `wanted_rows`; `texts`: the parallel text that the table was made
+    their number. `wanted`, `observe`: see `wanted_rows`; `texts`: the parallel text that the table was made
     from. With prune_entropy the table is read twice.
 
     ConfigError as from `Pruner`. DataError as from `filter_tables`, for a table without counts where they are
@@ -124,9 +124,9 @@ def prune_tables(
     """
     pruner = Pruner(str(paths.table), config, texts)
     if not config.prune_entropy:
-        rows = filter_table.filter_tables(paths, wanted, over, pruner.keep)
+        rows = filter_table.filter_tables(paths, wanted, observe, pruner.keep)
     else:
-        decided = pruner.decide(filter_table.wanted_rows(paths.table, wanted, paths.unsorted, over))
+        decided = pruner.decide(filter_table.wanted_rows(paths.table, wanted, paths.unsorted, observe))
         flags = iter(decided)
         rows = filter_table.filter_tables(paths, wanted, keep=lambda pairs: islice(flags, len(pairs)))
     pruner.report(rows)

@@ -110,8 +110,10 @@ class TableReport:
             return
         count = phrase_table.source_count(first)
         self.sources += 1
-        keep(self.frequent, (count, -self.sources), options)
-        keep(self.rare, (-count, -self.sources), options)
+        for heap, rank in ((self.frequent, count), (self.rare, -count)):
+            heapq.heappush(heap, ((rank, -self.sources), options))
+            if len(heap) > SOURCES:
+                heapq.heappop(heap)
 
     def write(self) -> None:
         """Write all files of the report into its folder."""
@@ -166,14 +168,6 @@ class TableReport:
                         for rank, option in enumerate(best, 1)
                     ]
         files.write_text(self.directory / f"phrases-{name}.tsv", lines)
-
-
-def keep(heap: list[Ranked], rank: tuple[int, int], options: list[ScoredPair]) -> None:
-    """Add a source to a heap of the SOURCES highest ranks, in place; drops the lowest one of a full heap."""
-    if len(heap) < SOURCES:
-        heapq.heappush(heap, (rank, options))
-    elif rank > heap[0][0]:
-        heapq.heapreplace(heap, (rank, options))
 
 
 def text(phrase: bytes) -> str:

@@ -22,7 +22,7 @@ from smt_bridge.decoder import system
 from smt_bridge.decoder.config import CompileConfig, DecoderConfig
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.moses.operations import operation_lines
-from smt_bridge.tables.filter import Filtering
+from smt_bridge.tables.filter import FilterPaths
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_system import (
     CLASS_LM,
@@ -161,7 +161,7 @@ def test_pruned_tables_are_those_of_filtering(tmp_path: Path) -> None:
     train(tmp_path / "pruned", config)
     train(tmp_path / "full", replace(config, prune=PruneConfig()))
     full = tmp_path / "full"
-    paths = Filtering(full / TABLE, full / "t.gz", full / REORDERING, full / "r.gz")
+    paths = FilterPaths(full / TABLE, full / "t.gz", full / REORDERING, full / "r.gz")
     kept = prune_tables(paths, None, config.prune, (config.source, config.target))
     assert 0 < kept < tables(full)[0].count(b"\n")
     assert tables(tmp_path / "pruned") == [

@@ -15,7 +15,7 @@ from smt_bridge.extraction.tables import TableInputs, TableOutputs
 from smt_bridge.tables import filter as filter_table
 from smt_bridge.tables.composition import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
-from smt_bridge.tables.filter import Filtering, Occurring
+from smt_bridge.tables.filter import FilterPaths, Occurring
 from smt_bridge.tables.pruning import prune_tables
 from tests.smt_bridge.extraction.test_tables import write
 
@@ -45,7 +45,7 @@ def prune(corpus: TableInputs, tmp_path: Path) -> Callable[..., Pruned]:
     folder = Path(corpus.source).parent
 
     def pruned(wanted: Occurring | None = None, **config: object) -> Pruned:
-        paths = Filtering(folder / "table", tmp_path / "t", folder / "reordering", tmp_path / "r")
+        paths = FilterPaths(folder / "table", tmp_path / "t", folder / "reordering", tmp_path / "r")
         settings = PruneConfig(**config)  # type: ignore[arg-type]
         number = prune_tables(paths, wanted, settings, (corpus.source, corpus.target))
         rows, others = ((tmp_path / name).read_bytes().split(b"\n")[:-1] for name in ("t", "r"))
@@ -113,7 +113,7 @@ def test_thresholds_that_are_none(text: str) -> None:
 def test_texts_of_another_table_and_tables_without_counts(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("c\nd\n")
     (tmp_path / "t").write_text("a b ||| x ||| 1 1 1 1 ||| 0-0\n")
-    paths, texts = Filtering(tmp_path / "t", tmp_path / "o"), (str(tmp_path / "s"),) * 2
+    paths, texts = FilterPaths(tmp_path / "t", tmp_path / "o"), (str(tmp_path / "s"),) * 2
     with pytest.raises(DataError, match=r"no pair of .*t occurs in these texts"):
         prune_tables(paths, None, PruneConfig(prune_significance="a+e"), texts)
     for config in (PruneConfig(prune_count=2), PruneConfig(prune_entropy=1)):
@@ -130,9 +130,9 @@ def test_random_rows_of_any_order(corpus: TableInputs, tmp_path: Path) -> None:
     random.Random(1).shuffle(rows)
     (tmp_path / "t").write_bytes(b"".join(row.raw + b"\n" for row in rows))
     config, texts = PruneConfig(prune_significance="a+e"), (corpus.source, corpus.target)
-    prune_tables(Filtering(tmp_path / "t", tmp_path / "o", unsorted=True), None, config, texts)
+    prune_tables(FilterPaths(tmp_path / "t", tmp_path / "o", unsorted=True), None, config, texts)
     folder = Path(corpus.source).parent
-    prune_tables(Filtering(folder / "table", tmp_path / "p"), None, config, texts)
+    prune_tables(FilterPaths(folder / "table", tmp_path / "p"), None, config, texts)
     assert sorted((tmp_path / "o").read_bytes().split(b"\n")) == sorted(
         (tmp_path / "p").read_bytes().split(b"\n")
     )
