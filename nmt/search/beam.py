@@ -29,7 +29,7 @@ from nmt.search import FinishedHypothesis
 from nmt.search import config as settings
 from nmt.search.config import BeamConfig, length_normalizer
 from nmt.search.constraints import AnyConstraint, ConstraintStates, SearchConstraints
-from nmt.search.hypotheses import Expansion, History, choose_expansion, expand, refilled
+from nmt.search.hypotheses import Expansion, History, choose_expansion, expand, refill_mask
 from nmt.text.vocab import BOS, EOS, UNK
 
 MOST_BANNED = 3  # words that may not follow: <s>, UNK and, in short hypotheses, the end symbol
@@ -119,7 +119,9 @@ class BeamSearch(Generic[State]):
     ) -> list[int]:
         """Add sentences and return their slots. `prefixes`: ids with which each translation begins; `widths`:
         the beam size of each, by default the configured one; `constraints`: those of each translation,
-        besides the configured ones."""
+        besides the configured ones. ConfigError for constraints with `ended: refill`."""
+        if self.refills and (self.constrained or any(constraints or ())):
+            raise ConfigError("ended: refill cannot be combined with constraints; leave one of them out")
         starts = [list(prefix) for prefix in prefixes] if prefixes else [[] for _ in sources]
         self.forced = self.forced or any(starts)
         slots = [self.free.pop() if self.free else self.new_slot() for _ in sources]
@@ -137,8 +139,6 @@ class BeamSearch(Generic[State]):
             self.constrained.add(*arguments)
             for arguments in zip(slots, constraints or [()] * len(sizes), starts, strict=True)
         ]
-        if self.refills and self.constrained:
-            raise ConfigError("ended: refill cannot be combined with constraints; leave one of them out")
         longest = [
             max(self.config.longest(size), len(prefix), least)
             for size, prefix, least in zip(sizes, starts, needed, strict=True)
@@ -197,7 +197,7 @@ class BeamSearch(Generic[State]):
             self.expand_all_words(rows, step) if all_words else self.expand_best_words(rows, step)
         )
         if self.refills:
-            best = best.select(refilled(best, sentence, self.widths))
+            best = best.select(refill_mask(best, sentence, self.widths))
         attended = self.attended(self.model.attention(state), sentence)
         ended = best.parent[best.ends]
         for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
@@ -257,10 +257,8 @@ class BeamSearch(Generic[State]):
         sentence = rows.sentence
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
         log_probs = mask_forbidden(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
-        slots, constraint_states = (
-            sentence.tolist() if self.constrained else [],
-            rows.known_constraint_states(),
-        )
+        slots = sentence.tolist() if self.constrained else []
+        constraint_states = rows.known_constraint_states()
         if self.constrained:
             self.constrained.forbid(
                 log_probs, constraint_states, slots, (self.longest[sentence] - step).tolist()

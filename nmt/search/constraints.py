@@ -259,9 +259,7 @@ class ForbiddenPhrases(Constraint[int]):
         that each unit adds."""
         self.spelling = spelling
         characters = sorted({*"".join(phrases)} - {BOUNDARY})
-        self.symbols = {BOUNDARY: BOUND} | {
-            character: number for number, character in enumerate(characters, 2)
-        }
+        self.symbols = {BOUNDARY: BOUND} | {symbol: number for number, symbol in enumerate(characters, 2)}
         self.table, self.accepts = automaton([self.encode(phrase) for phrase in phrases], len(characters) + 2)
         self.start_state = int(self.table[0, BOUND])
         phrase_codes = np.array(sorted(map(ord, self.symbols)))
@@ -463,10 +461,8 @@ class SearchConstraints:
         if not rows:
             return best
         first = {slot: row for row, slot in reversed(list(enumerate(sentence)))}
-        chosen, candidates_by_slot = (
-            list[tuple[Continuation, float]](),
-            dict[int, dict[Continuation, float]](),
-        )
+        chosen: list[tuple[Continuation, float]] = []
+        candidates_by_slot: dict[int, dict[Continuation, float]] = {}
         continuations = zip(best.parent.tolist(), best.word.tolist(), strict=True)
         for continuation, total in zip(continuations, best.total.tolist(), strict=True):
             if sentence[continuation[0]] in self.requirements:

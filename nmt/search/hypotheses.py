@@ -79,7 +79,7 @@ def choose_expansion(
     return Expansion(parent=parent, word=word, total=total[chosen], ends=word == EOS)
 
 
-def refilled(best: Expansion, sentence: Tensor, widths: Tensor) -> Tensor:
+def refill_mask(best: Expansion, sentence: Tensor, widths: Tensor) -> Tensor:
     """Which continuations a beam that stays full takes, (K,): of sentence i those that end, if they are among
     its widths[i] best, and the widths[i] best others. `sentence` (R,): of each row; `widths` (S,)."""
     owner = sentence[best.parent]
