@@ -291,7 +291,7 @@ def follow_parent() -> None:
 log = logging.getLogger(__name__)
 
 TASKS_PER_DASK_WORKER = 3  # tasks waiting for each worker: enough to keep it busy, few enough for memory
-SECONDS_TO_NEWS = 60.0  # seconds between warnings that no worker is left
+WARN_EVERY = 60.0  # seconds between warnings that no worker is left
 COUNT_EVERY = 2.0  # seconds between counts of the workers
 JOB_STARTS = 5  # attempts to start a job while workers are lost
 
@@ -433,11 +433,11 @@ class Dask(Generic[Task, Result]):
         return result
 
     def done(self, future: "DaskFuture[object]") -> bool:
-        """Wait for a task for at most SECONDS_TO_NEWS; returns whether it is done."""
+        """Wait for a task for at most WARN_EVERY; returns whether it is done."""
         from distributed import wait
 
         with self.client.as_current(), suppress(TimeoutError):
-            wait(future, timeout=SECONDS_TO_NEWS)
+            wait(future, timeout=WARN_EVERY)
         return bool(future.done())
 
     def scheduler_lost(self) -> UserError:

@@ -17,6 +17,8 @@ from nmt.io import files
 if TYPE_CHECKING:
     from dask_jobqueue.slurm import SLURMCluster
 
+# Settings that dask-jobqueue calls by the same names
+SAME_NAMES = ("walltime", "queue", "account", "interface", "python", "local_directory", "log_directory")
 MISSING = "--cluster slurm:FILE needs more libraries: pip install 'nmt-smt[cluster]'"
 
 log = logging.getLogger(__name__)
@@ -77,13 +79,7 @@ def job_options(config: SlurmConfig) -> dict[str, object]:
         "cores": config.cores,
         "processes": config.cores,
         "memory": config.memory,
-        "walltime": config.walltime or None,
-        "queue": config.queue or None,
-        "account": config.account or None,
-        "interface": config.interface or None,
-        "python": config.python or None,
-        "local_directory": config.local_directory or None,
-        "log_directory": config.log_directory or None,
+        **{name: getattr(config, name) or None for name in SAME_NAMES},
         "job_extra_directives": config.directives or None,
         "job_script_prologue": config.prologue or None,
     }

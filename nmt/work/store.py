@@ -276,17 +276,15 @@ class Store:
         """
         missing = []
         for name, contents in self.entries().items():
-            path = self.folder / name
-            remedy = (
-                f"remove {top} to start over"
-                if name in fixed
-                else "remove it, and the same command creates it again"
-            )
-            if path.exists() and manifest.entry(path) not in contents:
-                raise DataError(f"{path}: was changed since it was finished; restore it, or {remedy}")
-            if not path.exists():
-                if name in fixed:
-                    raise DataError(f"{path}: missing; restore it, or {remedy}")
+            path, remedy = self.folder / name, "remove it, and the same command creates it again"
+            if name in fixed:
+                remedy = f"remove {top} to start over"
+            if path.exists():
+                if manifest.entry(path) not in contents:
+                    raise DataError(f"{path}: was changed since it was finished; restore it, or {remedy}")
+            elif name in fixed:
+                raise DataError(f"{path}: missing; restore it, or {remedy}")
+            else:
                 missing.append(name)
         return missing
 

@@ -203,7 +203,7 @@ def test_a_cluster_that_has_lost_its_workers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The user hears of it; the job goes on with the next worker."""
-    monkeypatch.setattr("nmt.work.executors.SECONDS_TO_NEWS", 0.2)
+    monkeypatch.setattr("nmt.work.executors.WARN_EVERY", 0.2)
 
     def another() -> "subprocess.Popen[bytes]":
         with suppress(AssertionError):  # the job has to end, also where nothing was said
