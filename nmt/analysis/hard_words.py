@@ -63,7 +63,7 @@ def read_vocabularies(paths: Sequence[str]) -> tuple[Vocab, Vocab]:
             f"{' '.join(paths)}"
         )
     run_directory.verify(run)
-    if any(subwords.stored(run, side) for side in ("source", "target")):
+    if any(subwords.side_file(run, side) for side in ("source", "target")):
         raise ConfigError(
             f"{run}: its vocabularies hold subword units, which are never unknown; take --train for words "
             "unseen in training, by-segmented for words of several units, or word vocabularies of nmt-vocab"

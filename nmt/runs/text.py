@@ -83,7 +83,7 @@ def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipelin
     file is missing or damaged."""
     config = data.source if side == "source" else data.target
     wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
-    if wanted and not subwords.stored(directory, side):
+    if wanted and not subwords.side_file(directory, side):
         raise CheckpointError(
             f"{directory}: damaged run directory: {directory / f'{side}.codes'}: missing, but the run has "
             "subwords; was it copied whole?"

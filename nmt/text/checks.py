@@ -7,6 +7,7 @@ import shlex
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 
 import regex
 
@@ -147,16 +148,8 @@ def not_composed(line: str) -> int:
     accent, or NOWHERE."""
     if line.isascii() or unicodedata.is_normalized("NFC", line):
         return NOWHERE
-    composed = unicodedata.normalize("NFC", line)
-    pairs = zip(line, composed, strict=False)
-    return next(
-        (
-            position
-            for position, (character, composed_character) in enumerate(pairs)
-            if character != composed_character
-        ),
-        len(composed),
-    )
+    pairs = zip(line, unicodedata.normalize("NFC", line), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def second_sentence(line: str) -> int:

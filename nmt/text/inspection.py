@@ -380,9 +380,8 @@ def other_scripts(side: SideReport) -> Iterator[Finding]:
     text_script = side.guess().script
     others = Counter({name: count for name, count in side.scripts.items() if name not in ("", text_script)})
     for script, count in others.most_common(OTHER_SCRIPTS):
-        text = finding_text(
-            f"lines in {script_name(script)} script", count, "do they belong to this language?"
-        )
+        what = f"lines in {script_name(script)} script"
+        text = finding_text(what, count, "do they belong to this language?")
         yield Finding(text, side.examples[f"script {script}"])
 
 
@@ -422,7 +421,6 @@ def dev_findings(dev: PairReport, train: PairReport) -> Iterator[Finding]:
                 ),
                 [f"{dev.source.path}:{dev_row} is {train.source.path}:{train_row}"],
             )
-
     yield from other_words(dev, train)
 
 

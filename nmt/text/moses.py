@@ -69,8 +69,10 @@ def character_ranges(members: Iterable[str]) -> str:
     """Build the inside of a regular expression's character class, as ranges: these compile three times as
     fast as single characters."""
     codes = sorted(set(map(ord, members)))
-    starts = [code for at, code in enumerate(codes) if not at or codes[at - 1] != code - 1]
-    ends = [code for at, code in enumerate(codes) if at + 1 == len(codes) or codes[at + 1] != code + 1]
+    starts = [code for index, code in enumerate(codes) if not index or codes[index - 1] != code - 1]
+    ends = [
+        code for index, code in enumerate(codes) if index + 1 == len(codes) or codes[index + 1] != code + 1
+    ]
     return "".join(f"{chr(first)}-{chr(last)}" for first, last in zip(starts, ends, strict=True))
 
 
@@ -221,19 +223,19 @@ class MosesTokenizer:
         """Split a line of raw or normalized text into tokens."""
         words = text.split()
         tokens: list[str] = []
-        for at, word in enumerate(words):
+        for index, word in enumerate(words):
             if (cached := self.inside.get(word)) is not None:
                 tokens += cached
-            elif (result := self.tokens(words, at)) is not None:
+            elif (result := self.tokens(words, index)) is not None:
                 tokens += result
             else:
                 return self.tokenize_line(" ".join(words))
         return tokens
 
-    def tokens(self, words: list[str], at: int) -> list[str] | None:
-        """The tokens of the word at index `at`, from the caches if they have it; None if they depend on more
+    def tokens(self, words: list[str], index: int) -> list[str] | None:
+        """The tokens of the word number `index`, from the caches if they have it; None if they depend on more
         of the line than the neighbors."""
-        word = words[at]
+        word = words[index]
         if word[0] not in ",'" and word[-1] not in ".,'":
             if self.alnum.issuperset(word) and "MULTI" not in word:
                 return store(self.inside, word, [word])
@@ -241,16 +243,16 @@ class MosesTokenizer:
                 return None
             return store(self.inside, word, self.tokenize_line(f"{FIRST_WORD} {word} {NEXT_OTHER}")[1:-1])
         # Of `5' '6` only one apostrophe becomes a token: the rule needs the blank between them.
-        if at and word[0] == "'" == words[at - 1][-1]:
+        if index and word[0] == "'" == words[index - 1][-1]:
             return None
-        following = self.stand_in(words[at + 1]) if at + 1 < len(words) else None
-        key = (word, at == 0, following)
+        following = self.stand_in(words[index + 1]) if index + 1 < len(words) else None
+        key = (word, index == 0, following)
         if (cached := self.in_context.get(key)) is not None:
             return cached
         if CONTROL.search(word):
             return None
-        line = " ".join(filter(None, (FIRST_WORD if at else None, word, following)))
-        tokens = self.tokenize_line(line)[at > 0 :]
+        line = " ".join(filter(None, (FIRST_WORD if index else None, word, following)))
+        tokens = self.tokenize_line(line)[index > 0 :]
         return store(self.in_context, key, tokens[:-1] if following else tokens)
 
     def stand_in(self, word: str) -> str:
@@ -276,9 +278,9 @@ class MosesTokenizer:
     def split_periods(self, words: list[str]) -> list[str]:
         """Split off the periods at the ends of words, except after abbreviations and before lower case."""
         tokens: list[str] = []
-        for at, word in enumerate(words):
+        for index, word in enumerate(words):
             prefix = word[:-1]
-            following = words[at + 1][0] if at + 1 < len(words) else ""
+            following = words[index + 1][0] if index + 1 < len(words) else ""
             if (
                 not word.endswith(".")
                 or not prefix
@@ -386,14 +388,14 @@ class MosesDetokenizer:
         quotes: Counter[str] = Counter()
         text: list[str] = []
         blank = ""
-        for at, (token, kind) in enumerate(zip(tokens, kinds, strict=True)):
+        for index, (token, kind) in enumerate(zip(tokens, kinds, strict=True)):
             next_blank = " "
             if kind is TokenKind.WORD:
                 pass
             elif kind is TokenKind.PUNCTUATION:
                 blank = " " if self.language == "fr" and token in SPACED_IN_FRENCH else ""
             elif kind is TokenKind.QUOTE:
-                if self.opens(token, tokens[at - 1] if at else "", quotes):
+                if self.opens(token, tokens[index - 1] if index else "", quotes):
                     next_blank = ""
                 else:
                     blank = ""
@@ -403,12 +405,12 @@ class MosesDetokenizer:
                 blank = ""
             elif kind is TokenKind.ELISION:
                 next_blank = (
-                    "" if self.letters.issuperset("".join(tokens[at + 1 : at + 2])[:1] or " ") else " "
+                    "" if self.letters.issuperset("".join(tokens[index + 1 : index + 2])[:1] or " ") else " "
                 )
             elif kind is TokenKind.CJK:
-                if at and CJK_CHARACTER.match(tokens[at - 1][-1]):
+                if index and CJK_CHARACTER.match(tokens[index - 1][-1]):
                     blank = ""
-            elif decimals and at > 1:
+            elif decimals and index > 1:
                 blank = ""
             text += (blank, token)
             blank = next_blank

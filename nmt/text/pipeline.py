@@ -211,7 +211,7 @@ class TextPipeline:
         """The words of a line: normalized, tokenized, cased and unescaped. A leading tag is kept as one word;
         a line that is only a tag yields no words."""
         tag, text = self.tagged(line)
-        words = self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.words(text))
+        words = self.unescape_words(files.split_words(text) if self.tokenized else self.tokenizer.words(text))
         return [tag, *words] if tag and words else words
 
     def tagged(self, line: str) -> tuple[str, str]:
@@ -220,9 +220,9 @@ class TextPipeline:
 
     def finish_words(self, words: list[str]) -> list[str]:
         """Apply case and unescaping to the tokens of `tokenizer.split`."""
-        return self.unescaped(self.tokenizer.cased(words))
+        return self.unescape_words(self.tokenizer.apply_case(words))
 
-    def unescaped(self, words: list[str]) -> list[str]:
+    def unescape_words(self, words: list[str]) -> list[str]:
         return [unescape(word) for word in words] if self.escaped else words
 
     def units(self, line: str) -> list[str]:
@@ -260,7 +260,7 @@ class TextPipeline:
 
     def phrase(self, text: str) -> list[str]:
         """The words of part of a sentence; with truecasing the first word keeps its case."""
-        return self.unescaped(files.split_words(text) if self.tokenized else self.tokenizer.split(text))
+        return self.unescape_words(files.split_words(text) if self.tokenized else self.tokenizer.split(text))
 
     def spell(self, unit: str) -> str:
         """The text of a unit, with a blank wherever a word is known to begin or end; without subwords the
@@ -310,7 +310,7 @@ class TextPipeline:
     def load(directory: Path, side: str, config: SideConfig) -> "TextPipeline":
         """Load the pipeline of a side (source or target) that `save` wrote; `config` has its settings.
         DataError for damaged files."""
-        path = subwords.stored(directory, side)
+        path = subwords.side_file(directory, side)
         units = subwords.load(path) if path else None
         pipeline = TextPipeline.with_subwords(config, units, units is not None and units.raw)
         if pipeline.tokenizer.case == "truecase":

@@ -77,14 +77,24 @@ def letter_script(character: str) -> str:
     return unicodedata.name(character, "?").split(" ")[0]
 
 
-def script_of_text(characters: Counter[str]) -> str:
-    """The script of most letters of a text, from counts of its characters: LATIN, CYRILLIC, CJK ..., or empty
-    without letters."""
+def script_counts(characters: Counter[str]) -> Counter[str]:
+    """The number of letters of each script, from counts of characters."""
     totals: Counter[str] = Counter()
     for character, count in characters.items():
         if character.isalpha():
             totals[letter_script(character)] += count
-    return max(totals, key=lambda name: (totals[name], name), default="")
+    return totals
+
+
+def most_frequent(counts: Counter[str]) -> str:
+    """The name with the highest count, of equal ones the last in the alphabet; empty without any."""
+    return max(counts, key=lambda name: (counts[name], name), default="")
+
+
+def script_of_text(characters: Counter[str]) -> str:
+    """The script of most letters of a text, from counts of its characters: LATIN, CYRILLIC, CJK ..., or empty
+    without letters."""
+    return most_frequent(script_counts(characters))
 
 
 def byte_letter(byte: int) -> str:
@@ -377,9 +387,7 @@ class LanguageCounts:
         self.lines += 1
         if self.lines > LINES_READ and self.lines % SAMPLED_EVERY:
             return
-        for character, count in Counter(line).items():
-            if character.isalpha():
-                self.letters[letter_script(character)] += count
+        self.letters.update(script_counts(Counter(line)))
         for word in WORD.findall(line.lower()):
             self.words += 1
             for language in LANGUAGES.get(word, ()):
@@ -387,12 +395,10 @@ class LanguageCounts:
 
     def guess(self) -> Guess:
         """Guess script and language from the counts so far."""
-        grouped: Counter[str] = Counter()
-        for name, count in self.letters.items():
-            grouped[grouped_script(name)] += count
+        grouped = group_scripts(self.letters)
         if not grouped:
             return Guess()
-        script = max(grouped, key=lambda name: (grouped[name], name))
+        script = most_frequent(grouped)
         if script == "CJK":
             kana = self.letters["HIRAGANA"] + self.letters["KATAKANA"]
             return Guess(script, ("ja",) if kana > KANA * grouped[script] else ("zh",))
@@ -413,10 +419,12 @@ class LanguageCounts:
         return tuple(near) if len(near) <= 2 else ()
 
 
-@cache
-def grouped_script(name: str) -> str:
-    """Map Chinese characters and kana to one script."""
-    return "CJK" if name in EAST_ASIAN else name
+def group_scripts(counts: Counter[str]) -> Counter[str]:
+    """Counts by script, with those of Chinese characters and kana as one script, CJK."""
+    grouped: Counter[str] = Counter()
+    for name, count in counts.items():
+        grouped["CJK" if name in EAST_ASIAN else name] += count
+    return grouped
 
 
 def script_of_line(line: str) -> str:
@@ -424,8 +432,4 @@ def script_of_line(line: str) -> str:
     CJK."""
     if line.isascii():
         return "LATIN" if any(map(str.isalpha, line)) else ""
-    scripts: Counter[str] = Counter()
-    for character, count in Counter(line).items():
-        if character.isalpha():
-            scripts[grouped_script(letter_script(character))] += count
-    return max(scripts, key=lambda name: (scripts[name], name), default="")
+    return most_frequent(group_scripts(script_counts(Counter(line))))

@@ -314,7 +314,7 @@ def line_parts(
 
 def slices(word: str, size: int) -> list[str]:
     """Cut a word into pieces of at most `size` characters."""
-    return [word[at : at + size] for at in range(0, len(word), size)]
+    return [word[first : first + size] for first in range(0, len(word), size)]
 
 
 def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int) -> int:
@@ -322,17 +322,15 @@ def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int)
     long enough, else after the last sentence or clause that fits, else at the limit. `sizes`: the size of
     each word."""
     total, sentence, clause = 0, 0, 0
-    for position, (word, size) in enumerate(
-        zip(islice(words, start, None), islice(sizes, start, None), strict=True), start
-    ):
-        total += size
+    for position in range(start, len(words)):
+        total += sizes[position]
         if total > limit and position > start:
             return sentence or clause or position
-        if SENTENCE_END.search(word):
+        if SENTENCE_END.search(words[position]):
             sentence = position + 1
             if total * COMFORTABLE_SHARE >= limit:
                 return sentence
-        elif CLAUSE_END.search(word):
+        elif CLAUSE_END.search(words[position]):
             clause = position + 1
     return len(words)
 

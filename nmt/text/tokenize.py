@@ -46,10 +46,10 @@ class MosesRules:
 
 # ---- tokenization without blanks ---------------------------------------------------------------------------
 # Runs of Chinese, Japanese, Thai, Lao, Tibetan, Khmer and Burmese letters are cut by a segmenter.
-# What is between them, Latin words, numbers and punctuation, follows Moses' rules for
-# English, but dashes, ellipses and curly quotes stay what they are. On the way back no blank is written
-# beside such letters or their punctuation. In Chinese and Japanese blanks there get lost; in the other
-# scripts, where a blank ends a phrase, it is the word `▁`. Zero-width spaces are removed.
+# What is between them, Latin words, numbers and punctuation, follows Moses' rules for English, but dashes,
+# ellipses and curly quotes stay what they are. On the way back no blank is written beside such letters or
+# their punctuation. In Chinese and Japanese blanks there get lost; in the other scripts, where a blank ends a
+# phrase, it is the word `▁`. Zero-width spaces are removed.
 
 BLANK_WORD = "▁"  # a blank that has to be written
 NO_BLANKS = frozenset(("cjk", "ja", "yue", "zh"))  # languages whose blanks mean nothing
@@ -143,7 +143,7 @@ class Tokenizer:
 
     def words(self, line: str) -> list[str]:
         """'C'est "ça".' -> ["c'", 'est', '"', 'ça', '"', '.'] (French, lower-cased)"""
-        return self.cased(self.split(line))
+        return self.apply_case(self.split(line))
 
     def split(self, line: str) -> list[str]:
         """Split a line into words, before truecasing."""
@@ -152,16 +152,17 @@ class Tokenizer:
             words = [word.lower() for word in words]
         return words
 
-    def cased(self, words: list[str]) -> list[str]:
-        """Truecase the words of `split` if the settings ask for it. ConfigError as from `learned`."""
-        return self.learned().apply(words) if self.case == "truecase" else words
+    def apply_case(self, words: list[str]) -> list[str]:
+        """Truecase the words of `split` if the settings ask for it. ConfigError as from
+        `require_truecaser`."""
+        return self.require_truecaser().apply(words) if self.case == "truecase" else words
 
     def text(self, words: list[str]) -> str:
         """Detokenize words; if they are truecased, sentences get a capital at their start. ConfigError as
-        from `learned`."""
-        return self.rules.text(self.learned().undo(words) if self.case == "truecase" else words)
+        from `require_truecaser`."""
+        return self.rules.text(self.require_truecaser().undo(words) if self.case == "truecase" else words)
 
-    def learned(self) -> Truecaser:
+    def require_truecaser(self) -> Truecaser:
         """Return the truecase model. ConfigError if none was learned or loaded."""
         if self.truecaser is None:
             raise ConfigError(
@@ -197,11 +198,7 @@ def unescape(word: str) -> str:
 
 def escape(word: str) -> str:
     """Escape a word as Moses' tokenizer does; an escaped word stays as it is."""
-    if word.isalnum() or unescape(word) != word:
-        return word
-    for escaped, plain in reversed(ESCAPES):
-        word = word.replace(plain, escaped)
-    return word
+    return word if word.isalnum() or unescape(word) != word else escape_raw(word)
 
 
 def escape_raw(word: str) -> str:

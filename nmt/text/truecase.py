@@ -105,7 +105,7 @@ def learn(sentences: Iterable[list[str]]) -> Truecaser:
     counted; of equally frequent forms the smaller string comes first."""
     counts: dict[str, Counter[str]] = {}
     for words in sentences:
-        first = next((at for at, word in enumerate(words) if word not in DELAYED_START), len(words))
+        first = next((index for index, word in enumerate(words) if word not in DELAYED_START), len(words))
         for previous, word in zip(words[first:], words[first + 1 :], strict=False):
             if previous not in SENTENCE_END:
                 counts.setdefault(word.lower(), Counter())[word] += 1
@@ -187,9 +187,9 @@ def apply_to_line(truecaser: Truecaser, line: str) -> str:
     """Truecase a line; tags, factors after a `|` and blanks stay as they are."""
     cased = iter(truecaser.apply([surface_form(word) for word in plain_words(line)]))
     parts = pieces(line)
-    for at in range(0, len(parts), 2):
-        parts[at] = re.sub(
-            r"[^ \t]+", lambda match: next(cased) + match[0][len(surface_form(match[0])) :], parts[at]
+    for index in range(0, len(parts), 2):
+        parts[index] = re.sub(
+            r"[^ \t]+", lambda match: next(cased) + match[0][len(surface_form(match[0])) :], parts[index]
         )
     return "".join(parts)
 

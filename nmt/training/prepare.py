@@ -418,7 +418,7 @@ def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> No
             pieces=data.pieces,
             byte_fallback=data.byte_fallback,
             unicode=sides[0].config.unicode,
-            over=progress.over,
+            observe=progress.over,
         )
         try:
             learned = SUBWORDS[sides[0].kind].learn(text, settings)

@@ -79,7 +79,7 @@ def vocab_path(path: str, side: str) -> Path:
     a file of nmt-vocab. Raises the errors of `UnknownWords.load`."""
     vocab_file = Path(path)
     if vocab_file.is_dir():
-        if subwords.stored(vocab_file, side):
+        if subwords.side_file(vocab_file, side):
             raise DataError(
                 f"{path}: this run cuts words into subwords, so that no word is unknown to it; "
                 "unknown-words needs a run of whole words"

@@ -45,7 +45,7 @@ def load(path: str | Path) -> Subwords:
         return PIECES[kind](stream.read(), str(path))
 
 
-def stored(directory: Path, side: str) -> Path | None:
+def side_file(directory: Path, side: str) -> Path | None:
     """Path of the subwords of one side of a run; None if its units are whole words."""
     paths = (directory / f"{side}.{kind.suffix}" for kind in SUBWORDS.values())
     return next((path for path in paths if path.exists()), None)
@@ -62,5 +62,5 @@ __all__ = [
     "TrainingText",
     "file_kind",
     "load",
-    "stored",
+    "side_file",
 ]

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.numbers import shown
+from nmt.text.moses import store
 from nmt.text.subwords.merges import learn_merges
 from nmt.text.subwords.protocol import MIN_FREQUENCY, LearnSettings, Sampler, TrainingText
 from nmt.text.vocab import UNK, Vocab
@@ -21,16 +22,16 @@ def learn(
     counts: Counter[str],
     merges: int,
     min_frequency: int = MIN_FREQUENCY,
-    over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
+    observe: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
 ) -> list[str]:
     """Learn codes from word counts, summed over both sides for joint codes; returns the lines of a file of
     codes (`#version: 0.2` first). `merges`: the most merges; `min_frequency`: rarer pairs are not merged;
-    `over`: wraps the iterator of merge numbers, for example to count them.
+    `observe`: wraps the iterator of merge numbers, for example to count them.
 
     Skips words with a carriage return, since no line of a file of codes can end with one.
     """
     words = {word: count for word, count in sorted(counts.items()) if "\r" not in word}
-    pairs = learn_merges(words, merges, min_frequency, over)
+    pairs = learn_merges(words, merges, min_frequency, observe)
     return ["#version: 0.2", *(f"{first} {second}" for first, second in pairs)]
 
 
@@ -47,13 +48,13 @@ class BPE:
     @classmethod
     def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
         """Learn merges from the counts of words in the training text."""
-        return cls(learn(text.words, how.merges, how.min_frequency, how.over))
+        return cls(learn(text.words, how.merges, how.min_frequency, how.observe))
 
     def __init__(self, lines: list[str], name: str = "codes") -> None:
         self.lines = lines
         self.codes: dict[tuple[str, str], int] = {}  # merges and their ranks
         self.version = (0, 1)
-        self.cache: dict[str, list[str]] = {}  # units of words
+        self.cache: dict[str, list[str]] = {}  # units of words, as many as `store` keeps
         for number, line in enumerate(lines, 1):
             if line.startswith("#version") and number == 1:
                 self.version = parse_version(line, name)
@@ -75,7 +76,7 @@ class BPE:
                 units += self.split(word, dropout)
                 continue
             if (cached := self.cache.get(word)) is None:
-                cached = self.cache[word] = self.split(word)
+                cached = store(self.cache, word, self.split(word))
             units += cached
         return units
 

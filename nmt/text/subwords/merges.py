@@ -24,17 +24,17 @@ def learn_merges(
     counts: Mapping[str, int],
     merges: int,
     min_frequency: int,
-    over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
+    observe: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers,
 ) -> Iterator[Symbols]:
     """Yield pairs of symbols to merge, the most frequent first, and of equally frequent pairs the greatest.
 
     `counts`: number of occurrences of each word, none of them empty; `merges`: the most merges;
-    `min_frequency`: rarer pairs are not merged; `over`: wraps the iterator of merge numbers, for example to
-    show progress."""
+    `min_frequency`: rarer pairs are not merged; `observe`: wraps the iterator of merge numbers, for example
+    to show progress."""
     corpus = SegmentedWords(counts)
     if not corpus.pairs.counts:
         return
-    for number in over(range(merges)):
+    for number in observe(range(merges)):
         pair = corpus.pairs.most_frequent(number)
         if pair is None or corpus.pairs.counts[pair] < min_frequency:
             return
@@ -83,15 +83,15 @@ class SegmentedWords:
             word = words[index]
             if occurrences < 1:
                 continue
-            at = word.index(first) if new_symbol and word.count(first) == 1 else len(word)
-            if word[at + 1 : at + 2] != pair[1:] or index in with_space:
+            position = word.index(first) if new_symbol and word.count(first) == 1 else len(word)
+            if word[position + 1 : position + 2] != pair[1:] or index in with_space:
                 changed.update(self.merge_in_word(pair, merged, index))
                 continue
-            if at:
-                preceding[word[at - 1]].append(index)
-            if at + 2 < len(word):
-                following[word[at + 2]].append(index)
-            words[index] = (*word[:at], merged, *word[at + 2 :])
+            if position:
+                preceding[word[position - 1]].append(index)
+            if position + 2 < len(word):
+                following[word[position + 2]].append(index)
+            words[index] = (*word[:position], merged, *word[position + 2 :])
         for symbol, members in preceding.items():
             changed.update(self.replace((symbol, first), (symbol, merged), members))
         for symbol, members in following.items():
@@ -130,11 +130,11 @@ class SegmentedWords:
 def merge_symbols(word: Symbols, pair: Symbols, merged: str) -> Symbols:
     """Replace each occurrence of a pair by the symbol `merged`, from left to right."""
     symbols: list[str] = []
-    at = 0
-    while at < len(word):
-        match = word[at : at + 2] == pair
-        symbols.append(merged if match else word[at])
-        at += 2 if match else 1
+    position = 0
+    while position < len(word):
+        match = word[position : position + 2] == pair
+        symbols.append(merged if match else word[position])
+        position += 2 if match else 1
     return tuple(symbols)
 
 
@@ -149,26 +149,26 @@ def pairs_beside(word: Symbols, pair: Symbols) -> Iterator[Symbols]:
     """The pairs that overlap an occurrence of `pair` in a word that is not merged yet: the symbol before it
     with its first symbol, and its second symbol with the one after it. A pair between two adjacent
     occurrences is listed once."""
-    at = 0
-    while at < len(word) - 1:
-        if word[at : at + 2] != pair:
-            at += 1
+    position = 0
+    while position < len(word) - 1:
+        if word[position : position + 2] != pair:
+            position += 1
             continue
-        if at:
-            yield word[at - 1 : at + 1]
-        if at + 2 < len(word) and word[at + 2 : at + 4] != pair:
-            yield word[at + 1 : at + 3]
-        at += 2
+        if position:
+            yield word[position - 1 : position + 1]
+        if position + 2 < len(word) and word[position + 2 : position + 4] != pair:
+            yield word[position + 1 : position + 3]
+        position += 2
 
 
 def pairs_with(word: Symbols, symbol: str) -> Iterator[Symbols]:
     """The pairs of `symbol` with a symbol beside it; a pair of two adjacent occurrences is listed once."""
-    for at in range(len(word)):
-        if word[at] == symbol:
-            if at:
-                yield word[at - 1 : at + 1]
-            if at + 1 < len(word) and word[at + 1] != symbol:
-                yield word[at : at + 2]
+    for position in range(len(word)):
+        if word[position] == symbol:
+            if position:
+                yield word[position - 1 : position + 1]
+            if position + 1 < len(word) and word[position + 1] != symbol:
+                yield word[position : position + 2]
 
 
 class PairQueue:

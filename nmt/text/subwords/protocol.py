@@ -26,7 +26,7 @@ class LearnSettings:
     unicode: str  # of SentencePiece: name of the Unicode normalization
     min_frequency: int = MIN_FREQUENCY
     # of BPE: wraps the iterator of merge numbers, for example to count them
-    over: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers
+    observe: Callable[[Iterable[int]], Iterable[int]] = lambda numbers: numbers
 
 
 class TrainingText:

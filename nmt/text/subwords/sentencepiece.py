@@ -228,28 +228,28 @@ def kind_of_model(model: bytes) -> str:
 
 def message_fields(message: bytes, wanted: int) -> Iterator[bytes]:
     """Yield the contents of the field number `wanted` of a protobuf message; for numbers their bytes."""
-    at = 0
-    while at < len(message):
-        key, at = number_at(message, at)
+    offset = 0
+    while offset < len(message):
+        key, offset = number_at(message, offset)
         kind = key & 7
         if kind == 2:  # a length, then as many bytes
-            size, at = number_at(message, at)
+            size, offset = number_at(message, offset)
         else:
-            size = {0: number_at(message, at)[1] - at, 1: 8, 5: 4}.get(kind, len(message))
+            size = {0: number_at(message, offset)[1] - offset, 1: 8, 5: 4}.get(kind, len(message))
         if key >> 3 == wanted:
-            yield message[at : at + size]
-        at += size
+            yield message[offset : offset + size]
+        offset += size
 
 
-def number_at(message: bytes, at: int) -> tuple[int, int]:
-    """Read the variable-length number at offset `at`; returns it and the offset after it."""
+def number_at(message: bytes, offset: int) -> tuple[int, int]:
+    """Read the variable-length number at `offset`; returns it and the offset after it."""
     value = shift = 0
-    while at < len(message):
-        value |= (message[at] & 127) << shift
-        shift, at = shift + 7, at + 1
-        if message[at - 1] < 128:
+    while offset < len(message):
+        value |= (message[offset] & 127) << shift
+        shift, offset = shift + 7, offset + 1
+        if message[offset - 1] < 128:
             break
-    return value, at
+    return value, offset
 
 
 # ---- unigram -----------------------------------------------------------------------------------------------

@@ -111,6 +111,14 @@ def test_lines_that_are_no_codes_are_named(line: str) -> None:
         bpe.BPE([line, "a b"], "codes")
 
 
+def test_no_server_remembers_all_words_it_has_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.text.moses.CACHED_WORDS", 3)
+    codes = BPE(["#version: 0.2", "w 1"])
+    for number in range(10):
+        assert codes.apply([f"w{number}"]) == codes.split(f"w{number}")
+        assert len(codes.cache) <= 3
+
+
 def test_bpe_there_and_back() -> None:
     counts = Counter({"low": 5, "lower": 2, "newest": 6, "widest": 3})
     codes = bpe.BPE(bpe.learn(counts, 4))
