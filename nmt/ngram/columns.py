@@ -229,8 +229,8 @@ def word_eights(text: PaddedText, starts: Ints, lengths: Ints) -> list[tuple[Int
     columns.append((slice(None), text.eights[starts] & FIRST_BYTES[np.minimum(left, 8)]))
     rows = np.flatnonzero(left > 8)
     while len(rows):
-        left, at = lengths[rows] - 8 * len(columns), starts[rows] + 8 * len(columns)
-        columns.append((rows, text.eights[at] & FIRST_BYTES[np.minimum(left, 8)]))
+        left, begins = lengths[rows] - 8 * len(columns), starts[rows] + 8 * len(columns)
+        columns.append((rows, text.eights[begins] & FIRST_BYTES[np.minimum(left, 8)]))
         rows = rows[left > 8]
     return columns
 

@@ -302,21 +302,21 @@ class ArpaReader:
     def __init__(self, path: str) -> None:
         self.path, self.number = path, 0
         self.blocks = files.read_blocks(path)
-        self.block, self.at = b"", 0  # lines that were read from the file, and the index of the next one
+        self.block, self.offset = b"", 0  # lines that were read from the file, and the index of the next one
         self.lines = files.decode_lines(self.numbered_lines(), path)
 
     def numbered_lines(self) -> Iterator[tuple[int, bytes]]:
         """Yield the next lines with their numbers."""
         while self.fill():
-            start, end = self.at, self.block.find(b"\n", self.at)
-            self.at = end + 1 if end >= 0 else len(self.block)
+            start, end = self.offset, self.block.find(b"\n", self.offset)
+            self.offset = end + 1 if end >= 0 else len(self.block)
             self.number += 1
             yield self.number, self.block[start : end if end >= 0 else None]
 
     def fill(self) -> bool:
         """Whether there is another line; reads the next block if necessary."""
-        if self.at == len(self.block):
-            self.block, self.at = next(self.blocks, b""), 0
+        if self.offset == len(self.block):
+            self.block, self.offset = next(self.blocks, b""), 0
         return bool(self.block)
 
     def next(self) -> str:
@@ -334,11 +334,11 @@ class ArpaReader:
         end of the file."""
         if not self.fill():
             return b""
-        ends = np.flatnonzero(np.frombuffer(self.block, np.uint8)[self.at :] == ord("\n"))
+        ends = np.flatnonzero(np.frombuffer(self.block, np.uint8)[self.offset :] == ord("\n"))
         return (
-            self.block[self.at : self.at + int(ends[most - 1]) + 1]
+            self.block[self.offset : self.offset + int(ends[most - 1]) + 1]
             if most < len(ends)
-            else self.block[self.at :]
+            else self.block[self.offset :]
         )
 
     def error(self, expected: str, line: str) -> DataError:
@@ -432,7 +432,7 @@ class ArpaReader:
             if rows is None:
                 rows = self.careful_rows(model, n, max(1, lines.count(b"\n")), highest)
             else:
-                self.at += len(lines)
+                self.offset += len(lines)
                 self.number += len(rows.log10)
             keys.add(self.ngram_keys(model, n, rows.grams, keys.size))
             log10.add(rows.log10)

@@ -250,7 +250,7 @@ def statistics(
     unseen = unseen_shares(text, counts, others)
     orders = []
     for n, (here, share) in enumerate(zip(counts, unseen, strict=True), 1):
-        raw = here.raw[~here.begins | (here.raw == 0)] if n == 1 else here.raw  # <s> alone is no word
+        raw = here.raw[~here.begins] if n == 1 else here.raw  # <s> alone is no word
         raw = raw[raw > 0]
         orders.append(
             NgramStatistics(
@@ -366,12 +366,10 @@ def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
     """Sum the counts of a bucket over all shards; returns rows of word ids and count, (M, n + 1), for each
     length n from 2 on."""
     sums: list[Part] = []
+    shards = range(stages.count_shards(worker.folder))
+    paths = [task_file(worker.folder, COUNT_STAGE, shard) for shard in shards]
     for level, n in enumerate(range(2, worker.settings.order + 1)):
         part = task * (worker.settings.order - 1) + level
-        paths = [
-            task_file(worker.folder, COUNT_STAGE, shard)
-            for shard in range(stages.count_shards(worker.folder))
-        ]
         rows = np.concatenate([arrays.read_rows(path, part, n + 1) for path in paths])
         rows = rows[arrays.sorted_order(rows, n)]
         starts = arrays.group_starts(rows, n)
@@ -439,18 +437,13 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCoun
     raw = np.zeros(V, np.int64)
     buckets = choose_buckets(tasks)
     for task in range(tasks):
-        singles = arrays.read_rows(task_file(folder, COUNT_STAGE, task), buckets * (order - 1), 2).astype(
-            np.int64
-        )
-        raw[singles[:, 0]] += singles[:, 1]
+        singles = arrays.read_rows(task_file(folder, COUNT_STAGE, task), buckets * (order - 1), 2)
+        words, counts = singles.astype(np.int64).T
+        raw[words] += counts
     levels = [unigram_counts(raw)]
     for level, n in enumerate(range(2, order + 1)):
-        rows = np.concatenate(
-            [
-                arrays.read_rows(task_file(folder, SUM_STAGE, bucket), level, n + 1)
-                for bucket in range(buckets)
-            ]
-        ).astype(np.int64)
+        paths = [task_file(folder, SUM_STAGE, bucket) for bucket in range(buckets)]
+        rows = np.concatenate([arrays.read_rows(path, level, n + 1) for path in paths]).astype(np.int64)
         keys = level_nodes(levels, rows[:, : n - 1]) * V + rows[:, n - 1]
         ranks = np.argsort(keys)
         keys, rows = keys[ranks], rows[ranks]

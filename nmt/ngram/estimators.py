@@ -234,14 +234,6 @@ class Estimate:
 Estimator = Callable[[list[NgramCounts], SmoothingConfig], Estimate]
 
 
-def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfig, kind: str) -> NgramModel:
-    """Estimate a model from sentences. `kind`: a name in ESTIMATORS. ConfigError for settings out of range;
-    DataError for an empty corpus, or one too small for Good-Turing's discounts."""
-    settings.check(config, "--")
-    counts = count_lines(map(" ".join, sentences), CountSettings(config.order, config.skip_symbols))
-    return smoothed_model(*counts, config, kind)
-
-
 def smoothed_model(
     vocabulary: list[str], counts: list[NgramCounts], config: SmoothingConfig, kind: str
 ) -> NgramModel:
@@ -389,17 +381,10 @@ def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder
     """The lmplz command line for a model with the same settings. `memory`: bytes; `folder`: for temporary
     files."""
     arguments = [
-        program,
-        "--order",
-        str(config.order),
-        "--memory",
-        f"{int(memory / 1e6)}M",
-        "--temp_prefix",
-        f"{folder}/",
-        "--prune",
-        *map(str, config.prune),
-    ]
-    arguments += ["--interpolate_unigrams", str(int(config.interpolate_unigrams))]
+        program, "--order", str(config.order), "--memory", f"{int(memory / 1e6)}M",
+        "--temp_prefix", f"{folder}/", "--prune", *map(str, config.prune),
+        "--interpolate_unigrams", str(int(config.interpolate_unigrams)),
+    ]  # fmt: skip
     if config.discount_fallback:
         arguments += [
             "--discount_fallback",

@@ -130,10 +130,8 @@ def moves(order: Ints, words: WordNeighbors, totals: ClassCounts, classes: Ints,
     `classes` (V,). `open_classes`: how many of the first classes words may leave and join."""
     C, moved = len(totals.sizes), 0
     terms, gains = pair_terms(totals.pairs), np.empty(open_classes)
-    following, preceding = (
-        Beside(np.zeros(C), np.empty(C, np.int64)),
-        Beside(np.zeros(C), np.empty(C, np.int64)),
-    )
+    following = Beside(np.zeros(C), np.empty(C, np.int64))
+    preceding = Beside(np.zeros(C), np.empty(C, np.int64))
     for word in order:
         best = current = classes[word]
         if totals.sizes[current] == 1:

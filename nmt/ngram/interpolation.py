@@ -129,7 +129,7 @@ class Histories:
         counts: Counter[str] = Counter()
         for text in texts:
             for context in contexts(text, words):
-                counts.update(" ".join(context[at:]) for at in range(len(context)))
+                counts.update(" ".join(context[start:]) for start in range(len(context)))
         return cls(words, counts)
 
     def evidence(self, text: Sequence[str]) -> Ints:
@@ -140,10 +140,10 @@ class Histories:
     def context_evidence(self, context: Sequence[str]) -> int:
         """Evidence for one context: CONTEXT_STEP for each word of its longest counted suffix, and one for
         each binary digit of the count of this suffix; 0 if none was counted."""
-        for at in range(len(context)):
-            count = self.counts.get(" ".join(context[at:]))
+        for start in range(len(context)):
+            count = self.counts.get(" ".join(context[start:]))
             if count:
-                return CONTEXT_STEP * (len(context) - at) + count.bit_length()
+                return CONTEXT_STEP * (len(context) - start) + count.bit_length()
         return 0
 
     def save(self, path: str | Path) -> None:

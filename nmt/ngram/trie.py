@@ -94,11 +94,11 @@ class Trie(NamedTuple):
     def flat_scores(self, text: Ints, first: Ints) -> Floats:
         """Natural log p of each token given the earlier ones of its sentence: (N,); see `NgramTextScorer`."""
         total, weight = self.log10(0, text), np.zeros(len(text))
-        at = np.arange(len(text))
+        position = np.arange(len(text))
         nodes = text  # of the n-gram of each length that ends at each token; -1 for none
         for n in range(1, self.order):
             context = np.concatenate([[-1], nodes[:-1]])
-            context[at - first < n] = -1
+            context[position - first < n] = -1
             rows = np.flatnonzero(context >= 0)
             nodes = np.full(len(text), -1)
             nodes[rows] = self.find(n - 1, context[rows], text[rows])

@@ -34,8 +34,7 @@ from nmt.ngram.trie import (
     Words64,
     pack_numbers,
 )  # fmt: skip
-from nmt.ngram.trie_model import TrieModel
-from nmt.ngram.trie_vocabulary import hash_word
+from nmt.ngram.trie_model import TrieModel, hash_word
 
 BLOCK = 1 << 16  # records packed together: a multiple of 64, so that they fill whole words
 MOST_BITS = 16  # of a quantized value

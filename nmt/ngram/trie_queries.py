@@ -52,8 +52,8 @@ def follow(
         while node < lm.layout[n, FIRST]:
             n -= 1
         record = lm.layout[n, BASE] + (node - lm.layout[n, FIRST]) * lm.layout[n, WIDTH]
-        at, size = record + lm.layout[n, CHILDREN], lm.layout[n, CHILDREN + SIZE]
-        low, high = read_bits(lm.records, at, size), read_bits(lm.records, at + lm.layout[n, WIDTH], size)
+        bit, size = record + lm.layout[n, CHILDREN], lm.layout[n, CHILDREN + SIZE]
+        low, high = read_bits(lm.records, bit, size), read_bits(lm.records, bit + lm.layout[n, WIDTH], size)
         base, width, bits = lm.layout[n + 1, BASE], lm.layout[n + 1, WIDTH], lm.layout[n + 1, WORD + SIZE]
         while low < high:
             middle = (low + high) >> 1
@@ -100,22 +100,22 @@ def score(lm: Trie, text: Ints, first: Ints, scores: Floats) -> None:
 @njit
 def are_within(records: Words64, row: Ints, limits: Ints, start: int, stop: int) -> bool:
     """Check the fields of n-grams as `are_within` of nmt/ngram/trie.py does, with its arguments."""
-    width, at = row[WIDTH], row[BASE] + start * row[WIDTH]
+    width, bit = row[WIDTH], row[BASE] + start * row[WIDTH]
     word, link, log_prob = row[WORD], row[LINK], row[LOG_PROB]
     backoff, children = row[BACKOFF], row[CHILDREN]
-    first = read_bits(records, at + children, row[CHILDREN + SIZE])
+    first = read_bits(records, bit + children, row[CHILDREN + SIZE])
     for _ in range(start, stop):
-        if read_bits(records, at + word, row[WORD + SIZE]) >= limits[WORD]:
+        if read_bits(records, bit + word, row[WORD + SIZE]) >= limits[WORD]:
             return False
-        if read_bits(records, at + link, row[LINK + SIZE]) >= limits[LINK]:
+        if read_bits(records, bit + link, row[LINK + SIZE]) >= limits[LINK]:
             return False
-        if read_bits(records, at + log_prob, row[LOG_PROB + SIZE]) >= limits[LOG_PROB]:
+        if read_bits(records, bit + log_prob, row[LOG_PROB + SIZE]) >= limits[LOG_PROB]:
             return False
-        if read_bits(records, at + backoff, row[BACKOFF + SIZE]) >= limits[BACKOFF]:
+        if read_bits(records, bit + backoff, row[BACKOFF + SIZE]) >= limits[BACKOFF]:
             return False
-        at += width
+        bit += width
         if limits[CHILDREN] >= 0:
-            end = read_bits(records, at + children, row[CHILDREN + SIZE])
+            end = read_bits(records, bit + children, row[CHILDREN + SIZE])
             if end < first or end > limits[CHILDREN]:
                 return False
             first = end

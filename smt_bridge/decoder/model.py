@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from nmt.io import files, mapped
 from nmt.ngram import count_models, trie_build, trie_model
 from nmt.ngram.count_models import LN10, KenLM
-from nmt.ngram.trie_model import TrieModel
-from nmt.ngram.trie_vocabulary import WordIds
+from nmt.ngram.trie_model import TrieModel, WordIds
 from nmt.ngram.word_classes import WordClasses
 from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters
 from smt_bridge.decoder.automaton import (

@@ -10,6 +10,7 @@ from nmt.cli import interpolate, ngram, perplexity, sample
 from nmt.ngram import count_models, disk_counts, estimators
 from nmt.ngram.estimators import ESTIMATORS, FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 from nmt.runs.language_model import line_scorer
+from tests.nmt.ngram.smoothed import estimate_smoothed
 
 # ---- test ngram --------------------------------------------------------------------------------------------
 # nmt-ngram, in process: it writes the model that nmt.ngram.kneser_ney estimates.
@@ -45,7 +46,7 @@ def test_other_estimators(
     for kind in ESTIMATORS:
         assert ngram.main([*common, "-q", "-o", kind, "--estimator", kind]) == 0
         config = SmoothingConfig(order=2, discount_fallback=FALLBACK_DISCOUNTS)
-        expected = estimators.estimate_smoothed([line.split(" ") for line in TEXT], config, kind)
+        expected = estimate_smoothed([line.split(" ") for line in TEXT], config, kind)
         assert Path(kind).read_bytes() == b"".join(block for _, block in count_models.arpa_blocks(expected))
     assert "stupid-backoff has scores that do not sum to 1" in capfd.readouterr().err
     assert ngram.main([*common, "--estimator", "katz", "--prune", "0", "1"]) == 2

@@ -14,6 +14,7 @@ from nmt.io import files
 from nmt.ngram import count_models, estimators
 from nmt.ngram.count_models import NgramModel
 from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
+from tests.nmt.ngram.smoothed import estimate_smoothed
 
 # ---- test kneser ney ---------------------------------------------------------------------------------------
 
@@ -245,7 +246,7 @@ SLIDES = [["we", *rest.split()] for rest in ("sat in the house", "sat here we tw
 
 
 def estimated(sentences: list[list[str]], kind: str, **options: object) -> Model:
-    return probabilities(estimators.estimate_smoothed(sentences, SmoothingConfig(**options), kind))  # type: ignore[arg-type]
+    return probabilities(estimate_smoothed(sentences, SmoothingConfig(**options), kind))  # type: ignore[arg-type]
 
 
 def ngram_counts(sentences: list[list[str]], order: int) -> Counter[Gram]:

@@ -12,6 +12,7 @@ from nmt.ngram import count_models, estimators
 from nmt.ngram.count_models import NgramModel
 from nmt.ngram.estimators import SmoothingConfig
 from nmt.ngram.pruning import prune_by_entropy
+from tests.nmt.ngram.smoothed import estimate_smoothed
 from tests.nmt.ngram.test_count_models import TEXT, write
 from tests.nmt.ngram.test_estimators import Gram, Model, prob, probabilities, some_text
 
@@ -22,7 +23,7 @@ def some_model(kind: str = "kneser-ney", order: int = 4, seed: int = 1) -> Ngram
     config = SmoothingConfig(order, discount_fallback=(0.5, 1.0, 1.5))
     if kind == "kneser-ney":
         return estimators.estimate_kneser_ney(some_text(seed), config)
-    return estimators.estimate_smoothed(some_text(seed), config, kind)
+    return estimate_smoothed(some_text(seed), config, kind)
 
 
 def words_after(model: Model) -> list[str]:

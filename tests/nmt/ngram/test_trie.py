@@ -13,10 +13,9 @@ import pytest
 from nmt.cli import ngram, perplexity, score
 from nmt.errors import DataError
 from nmt.io import files, manifest, mapped
-from nmt.ngram import count_models, trie, trie_build, trie_model, trie_vocabulary
+from nmt.ngram import count_models, trie, trie_build, trie_model
 from nmt.ngram.count_models import NgramModel, NgramOrder
-from nmt.ngram.trie_model import TrieScorer
-from nmt.ngram.trie_vocabulary import HashedWords
+from nmt.ngram.trie_model import HashedWords, TrieScorer
 from tests.nmt.ngram.test_count_models import TEXT, some_model, write
 
 HOLE = TEXT.replace("ngram 2=3", "ngram 2=2").replace("-0.4\tthe dog\t-0.05\n", "")  # `<s> the dog` stays
@@ -164,7 +163,7 @@ def test_upper_bounds(tmp_path: Path) -> None:
 def test_words_are_looked_up_by_hash(same: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if all have the same one."""
     if same:
-        monkeypatch.setattr(trie_vocabulary, "digest64", lambda text: b"01234567")
+        monkeypatch.setattr(trie_model, "digest64", lambda text: b"01234567")
     model = some_model(2)[0]
     pool: HashedWords = trie_build.compile_model(model).pool
     words = pool.words()

@@ -24,6 +24,7 @@ from nmt.runs.language_model import (
 )
 from nmt.runs.neural_lm import sample_lines
 from nmt.search.config import SamplingConfig
+from tests.nmt.ngram.smoothed import estimate_smoothed
 
 # ---- test language model -----------------------------------------------------------------------------------
 
@@ -112,7 +113,7 @@ def models(tmp_path: Path) -> list[Path]:
     settings = KneserNeyConfig(order=2, discount_fallback=FALLBACK_DISCOUNTS)
     count_models.write_arpa(estimators.estimate_kneser_ney(FIRST, settings), tmp_path / "first.arpa")
     count_models.write_arpa(
-        estimators.estimate_smoothed(SECOND, SmoothingConfig(order=2), "add-k"), tmp_path / "second.arpa"
+        estimate_smoothed(SECOND, SmoothingConfig(order=2), "add-k"), tmp_path / "second.arpa"
     )
     return [tmp_path / "first.arpa", tmp_path / "second.arpa"]
 
@@ -170,9 +171,7 @@ def test_runs_and_ngrams_together_and_a_mixture_of_mixtures(tmp_path: Path) -> N
     run = shutil.copytree(MODELS / "lm", tmp_path / "runs" / "lm")
     line = "un garçon ne suit pas l' homme ."
     settings = SmoothingConfig(order=2)
-    count_models.write_arpa(
-        estimators.estimate_smoothed([line.split()], settings, "add-k"), tmp_path / "lm.arpa"
-    )
+    count_models.write_arpa(estimate_smoothed([line.split()], settings, "add-k"), tmp_path / "lm.arpa")
     step = checkpoint.load_lm(run).step
     parts = [MixtureModel(str(run), step, fingerprint(run, step))]
     parts.append(MixtureModel(str(tmp_path / "lm.arpa"), None, fingerprint(tmp_path / "lm.arpa", None)))
