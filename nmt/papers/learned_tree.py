@@ -73,9 +73,8 @@ def affinities(node: Ints, sums: Floats, counts: Floats) -> Floats:
     share = (counts / total[node]).astype(sums.dtype)
     conditional = sums / counts[:, None].astype(sums.dtype)
     all_words = mean[node]  # p_j of the node of each word
-    gains = conditional * (
-        (conditional > ALIKE * all_words) * 1.0 - (conditional * ALIKE < all_words)
-    ).astype(sums.dtype)
+    sign = (conditional > ALIKE * all_words) * 1.0 - (conditional * ALIKE < all_words)
+    gains = conditional * sign.astype(sums.dtype)
     gains *= (share * (1 - share) * (counts > 1))[:, None]
     return np.asarray(gains)
 

@@ -103,17 +103,11 @@ def windows(
     positions = np.arange(len(row))[:, None]
     steps = np.arange(1, order + 1)
 
-    def at(positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        if closed:
-            return row[positions % len(row)]
-        inside = (positions >= 0) & (positions < len(row))
-        return (
-            np.where(inside, row[np.clip(positions, 0, max(0, len(row) - 1))], NONE)
-            if len(row)
-            else positions
-        )
+    def look_up(positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        inside = (positions >= 0) & (positions < len(row)) | closed
+        return np.where(inside, row[positions % len(row)], NONE) if len(row) else positions
 
-    return row, at(positions - steps), at(positions + steps)
+    return row, look_up(positions - steps), look_up(positions + steps)
 
 
 # ---- lifted ------------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ pass over it; the counts of pairs change only around the merged positions.
 
 import heapq
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,9 +102,8 @@ class Dictionary:
                 f"{path}: {len(tokens)} tokens, but its first line promises {size}; was it copied whole?"
             )
         dictionary = cls(tokens=tokens, counts=counts)
-        if len(set(tokens)) != len(tokens) or not {symbol for token in tokens for symbol in token} <= set(
-            dictionary.symbols
-        ):
+        symbols = {symbol for token in tokens for symbol in token}
+        if len(set(tokens)) != len(tokens) or not symbols <= set(dictionary.symbols):
             raise DataError(f"{path}: a token is repeated, or has a symbol that is not a token itself")
         return dictionary
 
@@ -150,9 +148,8 @@ class Learner:
         """Update the counts of pairs: one key for each occurrence that was removed or added. Overlapping
         pairs of equal tokens all count: two in `a a a`."""
         keys, index = np.unique(np.concatenate([removed, added]), return_inverse=True)
-        delta = np.bincount(index[len(removed) :], minlength=len(keys)) - np.bincount(
-            index[: len(removed)], minlength=len(keys)
-        )
+        changes = np.repeat([-1, 1], [len(removed), len(added)])
+        delta = np.bincount(index, changes, len(keys)).astype(np.int64)
         for key, difference in zip(keys[delta != 0].tolist(), delta[delta != 0].tolist(), strict=True):
             now = self.pairs.get(key, 0) + difference
             if now:
@@ -222,15 +219,9 @@ class Learner:
     def remove_rarer(self, token: int, among: Sequence[int]) -> None:
         """Split those tokens of `among` that are rarer than `token`, except single symbols."""
         rare = np.zeros(len(self.alive), bool)
-        rare[
-            [
-                number
-                for number in among
-                if self.alive[number]
-                and self.parts[number][0] >= 0
-                and self.counts[number] < self.counts[token]
-            ]
-        ] = True
+        for number in among:
+            is_rarer = self.counts[number] < self.counts[token]
+            rare[number] = self.alive[number] and self.parts[number][0] >= 0 and is_rarer
         if not rare.any():
             return
         self.alive &= ~rare
@@ -321,5 +312,5 @@ def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, .
 def table(dictionary: Dictionary) -> list[tuple[int, str, int]]:
     """List the rank (from 1), the text and the count of each token, most frequent first (van Merriënboer
     2018, table 8.1)."""
-    ranked: Counter[tuple[str, ...]] = Counter(dict(zip(dictionary.tokens, dictionary.counts, strict=True)))
-    return [(rank, "".join(token), count) for rank, (token, count) in enumerate(ranked.most_common(), 1)]
+    ranked = sorted(zip(dictionary.tokens, dictionary.counts, strict=True), key=lambda entry: -entry[1])
+    return [(rank, "".join(token), count) for rank, (token, count) in enumerate(ranked, 1)]

@@ -70,12 +70,10 @@ class Tokens:
             for token in dictionary.tokens
             if len(token) > 1 and all(symbol in numbers for symbol in token)
         ]
-        self.spelling = [[number] for number in range(len(symbols))] + [
-            [numbers[symbol] for symbol in token] for token in longer
-        ]
-        self.texts = ["\n" if number == EOS else symbol for number, symbol in enumerate(symbols)] + [
-            "".join(token) for token in longer
-        ]
+        self.spelling = [[number] for number in range(len(symbols))]
+        self.spelling += [[numbers[symbol] for symbol in token] for token in longer]
+        self.texts = ["\n" if number == EOS else symbol for number, symbol in enumerate(symbols)]
+        self.texts += ["".join(token) for token in longer]
         self.size, self.longest = len(self.spelling), max(map(len, self.spelling))
         # code of a prefix * size + symbol -> code of the longer prefix; the empty one is 0
         codes: dict[int, int] = {}
@@ -213,27 +211,24 @@ class _UnrollFunction(torch.autograd.Function):
         """
         steps, H = len(cuts) - 1, hidden.shape[1]
         prefix_rows, B = len(hidden), int(rows.max()) + 1
-        h_all, c_all = (
-            torch.cat([hidden, hidden.new_empty(steps * B, H)]),
-            torch.cat([cells, cells.new_empty(steps * B, H)]),
-        )
+        h_all, c_all = (torch.cat([states, states.new_empty(steps * B, H)]) for states in (hidden, cells))
         r_all = hidden.new_empty(prefix_rows + steps * B, 4 * H)
         torch.mm(hidden, matrix.t(), out=r_all[:prefix_rows])
         gates = hidden.new_empty(len(words), 4 * H)
         opened, squashed = hidden.new_empty(steps * B, H), hidden.new_empty(steps * B, H)
         for t in range(steps):
-            now, at = slice(cuts[t], cuts[t + 1]), slice(prefix_rows + t * B, prefix_rows + (t + 1) * B)
+            now, after = slice(cuts[t], cuts[t + 1]), slice(prefix_rows + t * B, prefix_rows + (t + 1) * B)
             source, row, weight = sources[now], rows[now], weights[now, None]
             a = torch.add(r_all.index_select(0, source), table.index_select(0, words[now]), out=gates[now])
             a[:, : 2 * H].sigmoid_()
             a[:, 3 * H :].tanh_()
             f, i, o, g = a.chunk(4, 1)
             cell = (f * c_all.index_select(0, source)).addcmul_(i, g)
-            c = c_all[at].zero_().index_add_(0, row, cell.mul_(weight))
+            c = c_all[after].zero_().index_add_(0, row, cell.mul_(weight))
             o = opened[t * B : (t + 1) * B].zero_().index_add_(0, row, o * weight).sigmoid_()
             s = torch.tanh(c, out=squashed[t * B : (t + 1) * B])
-            torch.mul(o, s, out=h_all[at])
-            torch.mm(h_all[at], matrix.t(), out=r_all[at])
+            torch.mul(o, s, out=h_all[after])
+            torch.mm(h_all[after], matrix.t(), out=r_all[after])
         ctx.save_for_backward(matrix, h_all, c_all, gates, opened, squashed, words, sources, rows, weights)
         ctx.values = cuts, len(table)
         states, last = h_all[prefix_rows:], c_all[prefix_rows:]
@@ -251,16 +246,13 @@ class _UnrollFunction(torch.autograd.Function):
         dr_all, dc_all = torch.zeros(len(h_all), 4 * H, dtype=grad.dtype), torch.zeros_like(c_all)
         d_gates = torch.empty_like(gates)
         for t in range(steps - 1, -1, -1):
-            now, at, own = (
-                slice(cuts[t], cuts[t + 1]),
-                slice(prefix_rows + t * B, prefix_rows + (t + 1) * B),
-                slice(t * B, (t + 1) * B),
-            )
+            now, own = slice(cuts[t], cuts[t + 1]), slice(t * B, (t + 1) * B)
+            after = slice(prefix_rows + t * B, prefix_rows + (t + 1) * B)
             source, row, weight = sources[now], rows[now], weights[now, None]
-            dh = torch.addmm(grad[own], dr_all[at], matrix)
+            dh = torch.addmm(grad[own], dr_all[after], matrix)
             o, s = opened[own], squashed[own]
             d_o = (dh * s).mul_(o * (1 - o)).index_select(0, row).mul_(weight)
-            dc = dc_all[at].addcmul_(dh * o, 1 - s * s).index_select(0, row).mul_(weight)
+            dc = dc_all[after].addcmul_(dh * o, 1 - s * s).index_select(0, row).mul_(weight)
             f, i, _o, g = gates[now].chunk(4, 1)
             df, di, do, dg = d_gates[now].chunk(4, 1)
             torch.mul(dc * c_all.index_select(0, source), f * (1 - f), out=df)
