@@ -28,6 +28,7 @@ PAGES = (
     "docs/getting-started.md",
     "docs/your-data.md",
     "docs/translating.md",
+    "docs/documents.md",
     "docs/smt.md",
     "docs/hybrid.md",
     "docs/moses.md",
@@ -163,6 +164,9 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
     ]
     trados_tmx(tmp_path, pairs)[0].rename(tmp_path / "memory.tmx")
     xliff_12(tmp_path, pairs)[0].rename(tmp_path / "project.xlf")
+    samples = {"pandoc-1.docx": "report.docx", "page-1.html": "page.html", "pandoc-1.txt": "notes.txt"}
+    for sample, name in samples.items():
+        shutil.copy(ROOT / "tests" / "nmt" / "documents" / "samples" / sample, tmp_path / name)
     for path, name in zip(
         wmt_sgml(tmp_path, pairs[:50]), ("news-src.en.sgm", "news-ref.fr.sgm"), strict=True
     ):

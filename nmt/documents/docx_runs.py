@@ -258,7 +258,8 @@ def join_field(
     )
     whole = not any(depths[: separate + 1]) and depths[-1] == 0 and min(depths) == 0
     if not whole or any(piece.number in loose for piece in pieces):
-        yield from zip((replace(piece, border=True) for piece in pieces), origins, strict=True)
+        borders = (replace(piece, border=piece.border or bool(marks[piece.number])) for piece in pieces)
+        yield from zip(borders, origins, strict=True)
     elif instruction.split()[:1] == ["HYPERLINK"] and not nested and separate < len(pieces) - 1:
         raw = "".join(wrapped(paragraph, piece) for piece in pieces[: separate + 1])
         start, end = span(origins[: separate + 1]), origins[-1]

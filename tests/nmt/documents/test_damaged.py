@@ -69,6 +69,11 @@ def several_bombs() -> bytes:
     return docx(more={f"x{number}": " " * (40 << 20) for number in range(3)})
 
 
+def large_part() -> bytes:
+    """The whole is not much larger than the file, which is full of noise."""
+    return docx(more={"x": " " * (70 << 20), "noise": random.Random(1).randbytes(3 << 20).hex()})
+
+
 def lying_bomb() -> bytes:
     """Its directory says that it is small."""
     data = bytearray(bomb(80))
@@ -119,6 +124,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "many parts": (".docx", many_parts),
     "bomb": (".docx", lambda: bomb(100)),
     "several bombs": (".docx", several_bombs),
+    "large part": (".docx", large_part),
     "lying bomb": (".docx", lying_bomb),
     "encrypted": (".docx", encrypted),
     "bzip2": (".docx", lambda: docx(method=zipfile.ZIP_BZIP2)),

@@ -118,6 +118,11 @@ def test_a_field_of_several_paragraphs_ends_texts() -> None:
     assert lines(run("one") + end + run("two")) == ["one", "two"]
 
 
+def test_a_field_that_crosses_tags_ends_texts() -> None:
+    start, _, end = FIELD.format(" PAGE ", "|").partition("|")
+    assert lines(run("one ") + f"<w:ins>{start}</w:ins>" + run("two") + end) == ["one", "two"]
+
+
 def test_what_is_deleted_stays_and_what_is_inserted_is_translated() -> None:
     deleted = '<w:del w:id="1"><w:r><w:delText>old</w:delText></w:r></w:del>'
     found = translated(run("one ") + deleted + '<w:ins w:id="2">' + run("two") + "</w:ins>" + run(" three"))
