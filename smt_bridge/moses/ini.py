@@ -348,7 +348,7 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
         raise ConfigError(f"{line}: {new.scores} scores, but {len(values)} weights; the numbers must agree")
     lines = list(ini.lines)
     lines.insert(ini.weight_end, format_weights(new.name, values))
-    if not any(line.strip() == "[weight]" for line in ini.lines):
+    if "weight" not in ini.sections:
         lines.insert(ini.weight_end, "[weight]")
     lines.insert(ini.features[-1].row + 1, line)
     return parse(ini.path, lines)
@@ -512,7 +512,8 @@ def with_weight_file(ini: Ini, path: str) -> Ini:
     ini."""
     lines = list(ini.lines)
     if ini.weight_file:
-        lines[ini.sections[WEIGHT_FILE].values[0][0]] = path
+        row = ini.sections[WEIGHT_FILE].values[0][0]
+        lines[row] = path + split_line_end(lines[row])[1]
     else:
         while lines and not lines[-1].strip():
             lines.pop()

@@ -53,11 +53,22 @@ def test_sections_of_weights_as_moses_reads_them(tmp_path: Path) -> None:
     assert moses_ini.read_weights(path) == {"LM0": [0.5], "TM0": [1.0]} == moses_ini.read(str(path)).weights
 
 
-def test_a_new_option_keeps_the_line_end(tmp_path: Path) -> None:
+def test_a_new_option_or_weight_file_keeps_the_line_end(tmp_path: Path) -> None:
     path = tmp_path / "moses.ini"
-    path.write_bytes(b"[feature]\r\nKENLM name=LM0 path=lm\r\n[weight]\r\nLM0= 0.5 # tuned\r\n")
-    lines = moses_ini.add_columns(moses_ini.read(str(path)), "LM0", [1]).lines
+    path.write_bytes(
+        b"[feature]\r\nKENLM name=LM0 path=lm\r\n[weight]\r\nLM0= 0.5 # tuned\r\n[weight-file]\r\nold\r\n"
+    )
+    ini = moses_ini.add_columns(moses_ini.read(str(path)), "LM0", [1])
+    assert moses_ini.with_weight_file(ini, "new").lines[5:] == ["new\r", ""]
+    lines = ini.lines
     assert lines[1] == "KENLM name=LM0 path=lm num-features=2\r" and lines[3] == "LM0= 0.5 1 # tuned\r"
+
+
+def test_a_new_feature_needs_no_second_weight_section(tmp_path: Path) -> None:
+    path = tmp_path / "moses.ini"
+    path.write_text("[feature]\nWordPenalty\n[weight] # tuned\nWordPenalty0= -1\n")
+    ini = moses_ini.add_feature(moses_ini.read(str(path)), "PhrasePenalty", [0.2])
+    assert ini.lines[3:] == ["[weight] # tuned", "WordPenalty0= -1", "PhrasePenalty0= 0.2", ""]
 
 
 @pytest.mark.parametrize(
