@@ -90,16 +90,14 @@ def draw(scores: Scores, name: str, out: Path) -> None:
     it as PNG and SVG. `name`: of the corpus, for the axis."""
     figure, axes = plots.pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for color, system in zip(plots.CYCLE, SYSTEMS, strict=False):
-        by_size = {size: list(each[system].values()) for size, each in sorted(scores.items()) if each[system]}
-        means = [sum(values) / len(values) for values in by_size.values()]
-        spans = [
-            [middle - min(values) for middle, values in zip(means, by_size.values(), strict=True)],
-            [max(values) - middle for middle, values in zip(means, by_size.values(), strict=True)],
-        ]
+        seeds = {size: each[system] for size, each in sorted(scores.items()) if each[system]}
         axes.errorbar(
-            list(by_size),
-            means,
-            yerr=spans,
+            list(seeds),
+            [mean(by_seed) for by_seed in seeds.values()],
+            yerr=[
+                [mean(by_seed) - min(by_seed.values()) for by_seed in seeds.values()],
+                [max(by_seed.values()) - mean(by_seed) for by_seed in seeds.values()],
+            ],
             color=color,
             marker="o",
             markersize=4,

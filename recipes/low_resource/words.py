@@ -16,11 +16,11 @@ def main(side: str, path: str) -> None:
     system = folder.read(Path(path))
     with files.Writing("-") as out:
         for line in files.read_lines("-"):
-            words = files.split_words(line)
-            out.write(
-                (" ".join(system.source_words(line)) if side == "source" else system.target_text(words))
-                + "\n"
-            )
+            if side == "source":
+                text = " ".join(system.source_words(line))
+            else:
+                text = system.target_text(files.split_words(line))
+            out.write(f"{text}\n")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The fixed-vector model of the papers on Multi30k English-French: train, translate, score, report. Needs NMT_DATA.
+# The fixed-vector model of Cho et al. 2014 on Multi30k English-French: train, translate, score, report. Needs NMT_DATA.
 # usage: run.sh [section.key=value ...]     (overrides of train.yaml)
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Characters: the plain LSTM against the multi-scale LSTM with a learned dictionary, at equal parameters (chapter 8; tables 8.1 and 8.2, figure 8.4).
+# Characters: the plain LSTM against the multi-scale LSTM with a learned dictionary, at equal parameters (van Merriënboer 2018, tables 8.1 and 8.2, figure 8.4).
 # usage: run.sh [ptb|generated [section.key=value ...]]
 #   ptb        Penn Treebank, $NMT_DATA/ptb (default)
 #   generated  the corpus of the quickstart's grammar

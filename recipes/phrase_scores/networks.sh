@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The networks of Table 4.1: phrase models on a phrase table, both directions, with a short-list and with all words; a CSLM of the target text.
+# The networks of table 4.1 of van Merriënboer 2018: phrase models on a phrase table, both directions, with a short-list and with all words; a CSLM of the target text.
 # usage: networks.sh DATA TABLE OUT [MINUTES [SHORT]]
 #   DATA     folder with train.en, train.fr, dev.fr       TABLE  phrase table      OUT  one run directory a network
-#   MINUTES  of training a network, at most (default 40)  SHORT  words of the short-list (default 1500, 93% of Multi30k as in the paper)
+#   MINUTES  of training a network, at most (default 40)  SHORT  words of the short-list (default 1500, 93% of Multi30k as in Cho et al. 2014a)
 # PHRASE_EPOCHS (4) and CSLM_EPOCHS (20): at most so many; small numbers and MINUTES 0 make the result independent of the machine's speed.
 # PHRASES=no: the CSLM alone; CONTROLS=no: and the phrase model of one direction with the short-list.
 # One thread a network, two at a time. Finished trainings are not repeated, interrupted ones are resumed.

@@ -10,7 +10,7 @@ export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
 out=runs/phrase_scores
 mkdir -p $out
 
-# Vocabularies of the training corpus: all its words, and the 1,500 most frequent ones, which cover 93% of it as in the paper.
+# Vocabularies of the training corpus: all its words, and the 1,500 most frequent ones, which cover 93% of it as in Cho et al. 2014a.
 for l in en fr; do
     nmt-vocab --unescape --size 1500 -i "$data/corpus/train.tok.$l" -o runs/short.$l.vocab
     nmt-vocab --unescape --size 30000 -i "$data/corpus/train.tok.$l" -o runs/full.$l.vocab

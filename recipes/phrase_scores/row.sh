@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One row of Table 4.1: tune a configuration, then tune again with three seeds on all its n-best lists, and translate dev and test with each.
+# One row of table 4.1 of van Merriënboer 2018: tune a configuration, then tune again with three seeds on all its n-best lists, and translate dev and test with each.
 # usage: row.sh ENGINE ROW INI DATA OUT WORKERS [options of smt-tune ...]     -> OUT/ROW.tuned.ini, OUT/ROW.seed-{1,2,3}.{weights,test}
 set -euo pipefail
 engine=$1 row=$2 ini=$3 data=$4 out=$5 workers=$6

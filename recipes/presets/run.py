@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.io import files
 from nmt.metrics import References
 from nmt.training import config_file
 
@@ -77,7 +78,7 @@ class Training:
 def main() -> int:
     args = parser().parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    (args.out / "empty.yaml").write_text("# all settings are the preset's and the command line's\n")
+    files.write_text(args.out / "empty.yaml", ["# all settings are the preset's and the command line's"])
     variants = read_variants(args.variant_file)
     unknown = [name for name in args.variants or () if name not in variants]
     if unknown:
@@ -100,7 +101,7 @@ def main() -> int:
     with ThreadPoolExecutor(args.workers) as pool:
         rows = list(pool.map(lambda training: measure(training, args), trainings))
     table = ["\t".join(COLUMNS), *("\t".join(row) for row in sorted(rows))]
-    (args.out / "table.tsv").write_text("".join(f"{line}\n" for line in table))
+    files.write_text(args.out / "table.tsv", table)
     print(*table, sep="\n")
     return 0
 
@@ -128,7 +129,7 @@ def parser() -> argparse.ArgumentParser:
 
 def read_variants(path: Path) -> dict[str, tuple[str, ...]]:
     """The changes of each variant in a file, by name; # starts a comment line."""
-    lines = [line.split() for line in path.read_text(encoding="utf-8").split("\n")]
+    lines = [files.split_words(line) for line in files.read_lines(path)]
     return {line[0]: tuple(line[1:]) for line in lines if line and line[0] != "#"}
 
 
@@ -156,9 +157,9 @@ def measure(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
             call(average)
         call(translate)
         row = (training.direction, training.variant, *scores(training, args))
-        row_path.write_text("\t".join(row))
+        files.write_text(row_path, ["\t".join(row)])
         print(*row, sep="\t", file=sys.stderr)
-    return tuple(row_path.read_text().split("\t"))
+    return tuple(next(iter(files.read_lines(row_path))).split("\t"))
 
 
 def call(command: Sequence[str]) -> None:
@@ -168,19 +169,14 @@ def call(command: Sequence[str]) -> None:
 
 def scores(training: Training, args: argparse.Namespace) -> tuple[str, ...]:
     """Development BLEU of the last, the best and the averaged checkpoint, and the update of the best."""
-    header, *rows = read_lines(training.run / "dev.tsv")
+    header, *rows = files.read_lines(training.run / "dev.tsv")
     columns = header.split("\t")
     validations = [dict(zip(columns, row.split("\t"), strict=True)) for row in rows]
     best = max(validations, key=lambda row: float(row["bleu"]))
     tokenizer = config_file.read_run_config(training.run).training.bleu_tokenizer
-    references = References(read_lines(training.texts(args.size)["data.dev_target"]), tokenizer)
-    mean = references.bleu(read_lines(Path(f"{training.run}-mean.dev"))).score
+    references = References(list(files.read_lines(training.texts(args.size)["data.dev_target"])), tokenizer)
+    mean = references.bleu(list(files.read_lines(f"{training.run}-mean.dev"))).score
     return f"{float(validations[-1]['bleu']):.2f}", f"{float(best['bleu']):.2f}", f"{mean:.2f}", best["step"]
-
-
-def read_lines(path: Path) -> list[str]:
-    """The lines of a file, without their ends."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The second paper's experiment: BLEU of fixed-vector models and of attention by length and by unknown words (Table 6.1, Figs. 6.4).
+# The experiment of Cho et al. 2014b: BLEU of fixed-vector models and of attention by length and by unknown words (van Merriënboer 2018, table 6.1, figure 6.4).
 # usage: run.sh [CORPUS [VARIANT [WORDS [SMT [section.key=value ...]]]]]     (overrides of train.yaml, for all three models)
 #   CORPUS  multi30k (default) | tatoeba | generated       the first two are read from $NMT_DATA
 #   VARIANT long (default): 1 to 4 consecutive lines joined | short: as they are

@@ -136,25 +136,21 @@ class Writer:
         """Put an article, possessive or demonstrative in front of a noun. `many`: whether it is plural;
         `gender`: m or f."""
         mark = self.new_mark()
-        start = starts_with_vowel(target[0][0])
+        first, vowel = source[0][0], starts_with_vowel(target[0][0])
         kind = self.random.choice(["the", "the", "the", "a", "my", "this"])
         if kind == "the":
-            french = "les" if many else "l'" if start else "le" if gender == "m" else "la"
+            french = "les" if many else "l'" if vowel else "le" if gender == "m" else "la"
         elif kind == "a":
             french = "des" if many else "un" if gender == "m" else "une"
-            kind = (
-                "some"
-                if many
-                else "an"
-                if starts_with_vowel(source[0][0]) and source[0][0][0] != "h"
-                else "a"
-            )
+            if many:
+                kind = "some"
+            elif starts_with_vowel(first) and first[0] != "h":
+                kind = "an"
         elif kind == "my":
-            french = "mes" if many else "mon" if gender == "m" or start else "ma"
+            french = "mes" if many else "mon" if gender == "m" or vowel else "ma"
         else:
-            french = (
-                "ces" if many else "cet" if gender == "m" and start else "ce" if gender == "m" else "cette"
-            )
+            masculine = "cet" if vowel else "ce"
+            french = "ces" if many else masculine if gender == "m" else "cette"
             kind = "these" if many else "this"
         return [(kind, mark), *source], [(french, mark), *target]
 

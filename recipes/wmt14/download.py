@@ -123,13 +123,11 @@ def digest(path: Path) -> str:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        print("usage: download.py CORPORA.tsv DIR [NAME ...]", file=sys.stderr)
+        sys.exit(2)
     try:
         main(sys.argv[1], Path(sys.argv[2]), sys.argv[3:])
-    except (UserError, IndexError) as error:
-        print(
-            f"download.py: {error}"
-            if isinstance(error, UserError)
-            else "usage: download.py CORPORA.tsv DIR [NAME ...]",
-            file=sys.stderr,
-        )
+    except UserError as error:
+        print(f"download.py: {error}", file=sys.stderr)
         sys.exit(2)

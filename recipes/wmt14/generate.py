@@ -154,9 +154,9 @@ TARGET_CLOSED = sorted(
 )
 
 
-def numbers(words: list[str], closed: list[str]) -> Ids:
-    """The numbers of words of the closed classes."""
-    return np.array([closed.index(word) for word in words])
+def numbers(words: Sequence[str], closed: list[str]) -> list[int]:
+    """The numbers of words of the closed classes of a side."""
+    return [closed.index(word) for word in words]
 
 
 def shares(size: int) -> Floats:
@@ -251,32 +251,27 @@ class Phrase(NamedTuple):
     target: Ids
 
 
-def source_words(*words: str) -> list[int]:
-    """The numbers of source words of the closed classes."""
-    return [SOURCE_CLOSED.index(word) for word in words]
+def source_column(rows: list[str], index: int) -> Ids:
+    """The numbers of the source words of index `index` in each row."""
+    return np.array(numbers(column(rows, index), SOURCE_CLOSED))
 
 
-def target_words(*words: str) -> list[int]:
-    """The numbers of target words of the closed classes."""
-    return [TARGET_CLOSED.index(word) for word in words]
+def target_column(rows: list[str], index: int) -> Ids:
+    """The numbers of the target words of index `index` in each row."""
+    return np.array(numbers(column(rows, index), TARGET_CLOSED))
 
 
-def table(rows: list[str], *columns_and_words: tuple[int, list[str]]) -> list[Ids]:
-    """The numbers of the words in columns of a table, each given with the closed words of its side."""
-    return [numbers(column(rows, index), closed) for index, closed in columns_and_words]
-
-
-SOURCE_SINGULAR, SOURCE_PLURAL = table(ARTICLES, (0, SOURCE_CLOSED), (1, SOURCE_CLOSED))
-MASCULINE, FEMININE, PLURAL = table(ARTICLES, *((index, TARGET_CLOSED) for index in (2, 3, 4)))
-PRONOUN, PRONOUN_TARGET = table(PRONOUNS, (0, SOURCE_CLOSED), (1, TARGET_CLOSED))
-OBJECT, OBJECT_TARGET = table(OBJECTS, (0, SOURCE_CLOSED), (1, TARGET_CLOSED))
-PREPOSITION, PREPOSITION_TARGET = table(PREPOSITIONS, (0, SOURCE_CLOSED), (1, TARGET_CLOSED))
-CONJUNCTION, CONJUNCTION_TARGET = table(CONJUNCTIONS, (0, SOURCE_CLOSED), (1, TARGET_CLOSED))
-PARTICLE = numbers(PARTICLES, SOURCE_CLOSED)
-STOP, QUESTION, COMMA, OWNER, LINE_END = source_words(*ATTACHED)
-STOP_TARGET, QUESTION_TARGET, COMMA_TARGET, _, LINE_END_TARGET = target_words(*ATTACHED)
-DOES, DO, DID, NOT, HAS, HAVE = source_words(*OTHER_SOURCE[len(ATTACHED) :])
-NE, PAS, A, ONT, DE = target_words(*OTHER_TARGET[len(ATTACHED) :])
+SOURCE_SINGULAR, SOURCE_PLURAL = source_column(ARTICLES, 0), source_column(ARTICLES, 1)
+MASCULINE, FEMININE, PLURAL = (target_column(ARTICLES, index) for index in (2, 3, 4))
+PRONOUN, PRONOUN_TARGET = source_column(PRONOUNS, 0), target_column(PRONOUNS, 1)
+OBJECT, OBJECT_TARGET = source_column(OBJECTS, 0), target_column(OBJECTS, 1)
+PREPOSITION, PREPOSITION_TARGET = source_column(PREPOSITIONS, 0), target_column(PREPOSITIONS, 1)
+CONJUNCTION, CONJUNCTION_TARGET = source_column(CONJUNCTIONS, 0), target_column(CONJUNCTIONS, 1)
+PARTICLE = source_column(PARTICLES, 0)
+STOP, QUESTION, COMMA, OWNER, LINE_END = numbers(ATTACHED, SOURCE_CLOSED)
+STOP_TARGET, QUESTION_TARGET, COMMA_TARGET, _, LINE_END_TARGET = numbers(ATTACHED, TARGET_CLOSED)
+DOES, DO, DID, NOT, HAS, HAVE = numbers(OTHER_SOURCE[len(ATTACHED) :], SOURCE_CLOSED)
+NE, PAS, A, ONT, DE = numbers(OTHER_TARGET[len(ATTACHED) :], TARGET_CLOSED)
 
 
 def stack(*columns: Ids) -> Ids:

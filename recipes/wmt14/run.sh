@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The papers' experiments at their own scale: corpora, tokenization, selection, networks on several devices, Table 4.1 with Moses, Table 6.1.
+# The experiments of Cho et al. 2014a and 2014b at their own scale: corpora, tokenization, selection, networks on several devices, tables 4.1, with Moses, and 6.1 of van Merriënboer 2018.
 # usage: run.sh [--out DIR] [--devices N] [--engine embedded|moses] [--memory GB] [--workers N] [--sample] [--generated PAIRS]
 #   --memory, --workers  of the extraction of phrases (default: 16 GB, 1 process)
 #   --sample  every step on a few thousand lines of the quickstart's corpus, with tiny networks: takes minutes, needs no internet and no GPU
@@ -97,7 +97,7 @@ quick=()
 [ -n "$sample" ] && quick=(--quick)
 recipes/phrase_scores/run.sh --engine "$engine" --data "$data" --networks "$networks" --out "$report" --lm-text "$data/lm.fr" --workers "$(nproc)" ${quick[@]+"${quick[@]}"}
 
-say "7/7  Table 6.1: sentence models of the second paper, pairs of up to 30 words"
+say "7/7  Table 6.1: sentence models of Cho et al. 2014b, pairs of up to 30 words"
 sentences() { # NAME section.key=value ...
     name=$1; shift
     reduce=()

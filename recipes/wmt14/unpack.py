@@ -10,7 +10,6 @@ OUT/test.en OUT/test.fr           newstest2014, from its SGML
 import gzip
 import html
 import re
-import shutil
 import sys
 import tarfile
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import IO
 from nmt.errors import DataError, UserError
 from nmt.io import files
 
+BLOCK = 1 << 20
 SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 
 
@@ -28,15 +28,21 @@ def main(listing: str, downloads: Path, out: Path) -> None:
     for a file that cannot be written."""
     out.mkdir(parents=True, exist_ok=True)
     parts: dict[str, list[tuple[Path, str]]] = {}
-    for line in files.read_lines(listing):
-        if line and not line.startswith("#"):
-            kind, _, address, members = line.split("\t")
-            archive = downloads / address.rpartition("/")[2]
-            if not archive.exists():
-                raise DataError(f"{archive}: does not exist; run download.py first")
-            for member in members.split(" "):
-                language = "en" if ".en" in member.rpartition("/")[2] else "fr"
-                parts.setdefault(f"{kind}.{language}", []).append((archive, member))
+    for number, line in enumerate(files.read_lines(listing), 1):
+        if not line or line.startswith("#"):
+            continue
+        columns = line.split("\t")
+        if len(columns) != 4:
+            raise DataError(
+                f"{listing}:{number}: {len(columns)} columns, expected kind, name, address, members"
+            )
+        kind, _, address, members = columns
+        archive = downloads / address.rpartition("/")[2]
+        if not archive.exists():
+            raise DataError(f"{archive}: does not exist; run download.py first")
+        for member in members.split(" "):
+            language = "en" if ".en" in member.rpartition("/")[2] else "fr"
+            parts.setdefault(f"{kind}.{language}", []).append((archive, member))
     for name, sources in parts.items():
         if not (out / name).exists():
             with files.Writing(out / name) as sink:
@@ -49,7 +55,7 @@ def copy(archive: Path, member: str, sink: files.Output) -> None:
     DataError if the archive lacks the member."""
     if not tarfile.is_tarfile(archive):
         with open(archive, "rb") as stream:
-            lines(stream, member, sink)
+            copy_lines(stream, member, sink)
         return
     with tarfile.open(archive) as box:
         try:
@@ -58,20 +64,30 @@ def copy(archive: Path, member: str, sink: files.Output) -> None:
             member_file = None
         if member_file is None:
             raise DataError(f"{archive}: has no file {member}; it has {', '.join(box.getnames()[:6])} ...")
-        lines(member_file, member, sink)
+        copy_lines(member_file, member, sink)
 
 
-def lines(stream: IO[bytes], member: str, sink: files.Output) -> None:
+def copy_lines(stream: IO[bytes], member: str, sink: files.Output) -> None:
     """Write the text of a member to `sink`: the content of a gzip file, the segments of SGML, one a line, or
     the file as it is."""
     if member.endswith(".gz"):
         with gzip.open(stream) as unpacked:
-            shutil.copyfileobj(unpacked, sink.stream)
+            copy_text(unpacked, sink)
     elif member.endswith(".sgm"):
         for segment in SEGMENT.findall(stream.read()):
             sink.write(html.unescape(segment.decode("utf-8")).strip().encode() + b"\n")
     else:
-        shutil.copyfileobj(stream, sink.stream)
+        copy_text(stream, sink)
+
+
+def copy_text(stream: IO[bytes] | gzip.GzipFile, sink: files.Output) -> None:
+    """Write a text to `sink`, with an end of its last line, since another text may follow."""
+    last = b"\n"
+    while block := stream.read(BLOCK):
+        sink.write(block)
+        last = block[-1:]
+    if last != b"\n":
+        sink.write(b"\n")
 
 
 if __name__ == "__main__":

@@ -164,6 +164,29 @@ def test_unpack(tmp_path: Path) -> None:
     assert done.returncode == 2 and "m.fr.gz: does not exist; run download.py first" in done.stderr
 
 
+def test_unpack_ends_the_last_line_of_each_text(tmp_path: Path) -> None:
+    """Otherwise it would be one line with the first of the next text."""
+    for name in ("a", "b"):
+        with tarfile.open(tmp_path / f"{name}.tar", "w") as box:
+            for language, content in (("en", b"x"), ("fr", b"y\n" if name == "a" else b"")):
+                info = tarfile.TarInfo(f"{name}.{language}")
+                info.size = len(content)
+                box.addfile(info, io.BytesIO(content))
+    rows = [f"parallel\t{name}\thttp://x/{name}.tar\t{name}.en {name}.fr\n" for name in ("a", "b")]
+    (tmp_path / "list.tsv").write_text("".join(rows))
+    done = script("unpack.py", tmp_path / "list.tsv", tmp_path, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "parallel.en").read_text() == "x\nx\n"
+    assert (tmp_path / "parallel.fr").read_text() == "y\n"
+
+
+def test_unpack_refuses_a_line_without_members(tmp_path: Path) -> None:
+    (tmp_path / "list.tsv").write_text("# kind\nparallel\ta\thttp://x/a.tgz\n")
+    done = script("unpack.py", tmp_path / "list.tsv", tmp_path, tmp_path)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "list.tsv:2: 3 columns, expected kind, name, address, members" in done.stderr
+
+
 def test_the_list_is_whole() -> None:
     """Each corpus has an address of its own; the pairs of members are a source and its target."""
     lines = (HERE / "corpora.tsv").read_text().split("\n")
