@@ -32,6 +32,12 @@ class TrainConfig:
     osm: int = number(
         0, least=0, most=10, help="also train an operation sequence model of this order, such as 5; 0: none"
     )
+    osm_classes: int = number(
+        0,
+        least=0,
+        help="word classes of each side for a second operation sequence model, of classes instead of words, "
+        "with --osm; 0: none",
+    )
     sparse_features: int = number(
         0,
         least=0,

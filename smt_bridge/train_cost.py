@@ -2,7 +2,7 @@
 docs/scale.md has the cost model and how it was fitted."""
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from nmt.errors import ConfigError
@@ -103,6 +103,17 @@ def estimate(size: TextSize, config: TrainConfig, processors: int, workers: int)
         + compiled,
         memory=BASE_BYTES + ALIGNED_PAIR_BYTES * size.pairs + WORD_PAIR_BYTES * word_pairs,
     )
+
+
+def total_size(folder: Path, config: TrainConfig) -> TextSize:
+    """The size of all texts of a training: those of `config`, and those in the folder of a trained model to
+    which they are added, if any, whose names there are source.gz and target.gz. DataError for unreadable
+    texts."""
+    size = measure_texts(config)
+    if not config.add:
+        return size
+    earlier = measure_texts(TrainConfig(str(folder / "source.gz"), str(folder / "target.gz")))
+    return TextSize(*map(sum, zip(astuple(size), astuple(earlier), strict=True)))
 
 
 def describe(size: TextSize, cost: TrainingCost) -> str:

@@ -4,6 +4,8 @@ skipped.
     alignment.gz   phrase-table.gz   reordering-table.wbe-msd-bidirectional-fe.gz   lm.arpa.gz   moses.ini
     classes.tsv   class-lm.arpa.gz    if a language model of word classes is asked for
     operations.gz   osm.arpa.gz     with --osm
+    osm-source-classes.tsv   osm-target-classes.tsv   class-operations.gz   class-osm.arpa.gz
+                                    with --osm-classes
     frequent-source.txt   frequent-target.txt   with --sparse-features
 
 and, if it is also compiled, the folder `compiled`.
@@ -22,7 +24,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, astuple, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -49,13 +51,14 @@ from smt_bridge.extraction import alignment, corpus, kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import WORK, TableInputs, TableOutputs, build
-from smt_bridge.frequent_words import sparse_lines, write_frequent
+from smt_bridge.frequent_words import write_frequent
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.operations import operation_lines
+from smt_bridge.moses.operations import ClassMaps, operation_lines
 from smt_bridge.moses.reordering import DEFAULT, trained_type
 from smt_bridge.tables.filter import FilterPaths
 from smt_bridge.tables.pruning import prune_tables
-from smt_bridge.train_cost import TextSize, TrainingCost
+from smt_bridge.train_cost import TrainingCost
+from smt_bridge.trained_ini import ModelFiles, ini_lines
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +67,8 @@ UNPRUNED_TABLES = UNPRUNED, UNPRUNED_REORDERING = "phrase-table.unpruned.gz", "r
 CLASSES, CLASS_LM = "classes.tsv", "class-lm.arpa.gz"
 CLASS_TEXT = "class-text.gz"  # the text of the language model as classes, until that model exists
 TEXTS = SOURCE, TARGET = "source.gz", "target.gz"
+OSM_CLASSES = "osm-source-classes.tsv", "osm-target-classes.tsv"  # word classes of both sides
+CLASS_OPERATIONS, CLASS_OSM = "class-operations.gz", "class-osm.arpa.gz"  # the same over these classes
 FREQUENT = "frequent-source.txt", "frequent-target.txt"  # words
 TUNED_SPARSE = "moses.tuned.sparse-weights"  # of the sparse features of TUNED
 MODELS = "alignment-model"  # folder of the models of both directions of word alignment
@@ -78,18 +83,19 @@ FORECAST = 30.0  # an alignment of fewer seconds is too short to predict the oth
 ALIGNING, EXTRACTION, COUNTING = "align.job", "extract.job", "lm.job"
 CLASSING, CLASS_COUNTING, COUNTING_OPERATIONS = "classes.job", "class-lm.job", "osm.job"
 OTHER_RESULTS = (
-    *UNPRUNED_TABLES, CLASSES, CLASS_TEXT, CLASS_LM, OPERATIONS, OSM, *FREQUENT, MODELS, TUNED, TUNED_SPARSE,
+    *UNPRUNED_TABLES, CLASSES, CLASS_TEXT, CLASS_LM, OPERATIONS, OSM, *OSM_CLASSES,
+    CLASS_OPERATIONS, CLASS_OSM, *FREQUENT, MODELS, TUNED, TUNED_SPARSE,
     COMPILED,
 )  # fmt: skip
 RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
-# The initial weights of Moses' train-model.perl.
-WEIGHTS = {
-    "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
-    "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
-    "UnknownWordPenalty0": [1.0],
-}  # fmt: skip
-REORDERING_WEIGHT, CLASS_LM_WEIGHT, OSM_WEIGHTS = 0.3, 0.2, [0.08, -0.02, 0.02, -0.001, 0.03]
+ADDITIONS = (
+    "class_lm",
+    "class_order",
+    "osm",
+    "osm_classes",
+    "sparse_features",
+)  # settings that earlier versions lack
 
 
 Steps = tuple[Step["SystemTraining"], ...]
@@ -154,6 +160,8 @@ def train(
     if config.prune.prune_significance:
         significance_threshold(config.prune.prune_significance, 1)
     trained_type(config.extract.reordering_type)
+    if config.osm_classes and not config.osm:
+        raise ConfigError("osm_classes: goes with osm above 0, the order of the operation sequence models")
     if config.add:
         check_added(config)
     files.check_parallel(config.source, config.target)
@@ -185,10 +193,7 @@ def check_folder(folder: Path) -> None:
 def check_cost(folder: Path, config: TrainConfig, executor: ExecutorConfig) -> TrainingCost:
     """Log what the training will take, and return it. `folder`: of the system. ConfigError if the
     disk has no room for it; DataError for unreadable texts."""
-    size = train_cost.measure_texts(config)
-    if config.add:
-        earlier = train_cost.measure_texts(TrainConfig(f"{config.add}/{SOURCE}", f"{config.add}/{TARGET}"))
-        size = TextSize(*map(sum, zip(astuple(size), astuple(earlier), strict=True)))
+    size = train_cost.total_size(Path(config.add), config)
     cost = train_cost.estimate(size, config, resources.processors(), executor.workers)
     log.info("%s", train_cost.describe(size, cost))
     train_cost.check_disk(folder, size, cost)
@@ -354,18 +359,35 @@ def estimate_lm(training: SystemTraining, text: str, name: str, order: int, job:
             count_models.write_arpa(model, path, progress.add)
 
 
-def write_operations(training: SystemTraining) -> None:
-    """Write the operations of all sentence pairs, a line for each. DataError for an alignment that does not
-    fit the texts."""
-    lines = operation_lines(*training.texts, str(training.path(ALIGNMENT)))
+def write_operations(training: SystemTraining, name: str, classes: ClassMaps | None = None) -> None:
+    """Write the operations of all sentence pairs to the file `name`, a line for each. `classes`: in place of
+    words. DataError for an alignment that does not fit the texts."""
+    lines = operation_lines(*training.texts, str(training.path(ALIGNMENT)), classes)
     with Progress(partial(files.number_of_lines, training.texts[0]), "lines", title="operations") as progress:
-        files.write_text(training.path(OPERATIONS), progress.over(lines))
+        files.write_text(training.path(name), progress.over(lines))
 
 
-def estimate_operations(training: SystemTraining) -> None:
-    """Write a Kneser-Ney model of the operations."""
-    text = str(training.path(OPERATIONS))
-    estimate_lm(training, text, OSM, training.config.osm, COUNTING_OPERATIONS)
+def write_class_operations(training: SystemTraining) -> None:
+    """Write the word classes of both sides, and the operations of all sentence pairs over them."""
+    paths = [training.path(name) for name in OSM_CLASSES]
+    for text, path in zip(training.texts, paths, strict=True):
+        write_word_classes(training, text, path, training.config.osm_classes, f"{path.stem}.job")
+    write_operations(training, CLASS_OPERATIONS, ClassMaps(*map(word_classes.read_classes, paths)))
+
+
+def estimate_operations(training: SystemTraining, name: str, model: str, job: str) -> None:
+    """Write a Kneser-Ney model of the operations in the file `name` to the file `model`."""
+    estimate_lm(training, str(training.path(name)), model, training.config.osm, job)
+
+
+def write_word_classes(training: SystemTraining, text: str, path: Path, classes: int, job: str) -> None:
+    """Write the classes of the words of a text to a file, unless it exists. `job`: folder in which workers
+    count."""
+    if path.exists():
+        return
+    with ExitStack() as stack:
+        counts, _ = count(training, text, stack, word_classes.PAIRS.order, job)
+        word_classes.write_classes(path, word_classes.learn_classes(counts, ClassConfig(classes=classes)))
 
 
 def list_frequent(training: SystemTraining) -> None:
@@ -377,12 +399,9 @@ def list_frequent(training: SystemTraining) -> None:
 def learn_classes(training: SystemTraining) -> None:
     """Write the classes of the words that the language model is trained on. If pairs are added to a model
     with an --lm-text, its classes are copied."""
-    if copy_from_base(training, CLASSES):
-        return
-    with ExitStack() as stack:
-        counts, _ = count(training, training.lm_text, stack, word_classes.PAIRS.order, CLASSING)
-        classes = word_classes.learn_classes(counts, ClassConfig(classes=training.config.class_lm))
-    word_classes.write_classes(training.path(CLASSES), classes)
+    if not copy_from_base(training, CLASSES):
+        classes = training.config.class_lm
+        write_word_classes(training, training.lm_text, training.path(CLASSES), classes, CLASSING)
 
 
 def estimate_class_lm(training: SystemTraining) -> None:
@@ -429,7 +448,7 @@ def write_inis(training: SystemTraining) -> None:
         ini = moses_ini.with_absolute_paths(old, old.roots(beside=True))
         for feature in old.features:
             for key, path in feature.options.items():
-                if path in (TABLE, training.reordering_table, LM, CLASS_LM, CLASSES, OSM, *FREQUENT):
+                if path in (TABLE, training.reordering_table, LM, *OTHER_RESULTS):
                     ini = moses_ini.set_path(ini, feature.name, path, key)
         if ini.weight_file:
             files.write_text(training.path(TUNED_SPARSE), files.read_lines(ini.weight_file))
@@ -440,36 +459,10 @@ def write_inis(training: SystemTraining) -> None:
 
 def write_ini(path: Path, config: TrainConfig) -> None:
     """Write the model's moses.ini, with the initial weights of Moses. `path`: in the folder of the model."""
-    features = [
-        "UnknownWordPenalty",
-        "WordPenalty",
-        "PhrasePenalty",
-        f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={TABLE} input-factor=0 "
-        "output-factor=0",
-    ]
-    weights = dict(WEIGHTS)
-    if config.reordering:
-        reordering = config.extract.reordering
-        features.append(
-            f"LexicalReordering name=LexicalReordering0 num-features={reordering.scores} "
-            f"type={reordering.option} input-factor=0 output-factor=0 path={reordering_name(config)}"
-        )
-        weights = {"LexicalReordering0": [REORDERING_WEIGHT] * reordering.scores, **weights}
-    features += ["Distortion", f"KENLM name=LM0 factor=0 path={LM} order={config.order}"]
-    if config.class_lm:
-        features.append(f"ClassLM name=ClassLM0 path={CLASS_LM} classes={CLASSES} order={config.class_order}")
-        weights["ClassLM0"] = [CLASS_LM_WEIGHT]
-    if config.osm:
-        features.append(f"OpSequenceModel name=OpSequenceModel0 num-features=5 path={OSM}")
-        weights["OpSequenceModel0"] = OSM_WEIGHTS
-    features += sparse_lines(*FREQUENT) if config.sparse_features else ()
-    lines = [
-        "# Start Moses in this folder: the paths are relative to it. smt-decode finds them from anywhere.",
-        "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]",
-        str(config.distortion_limit), "", "[feature]", *features, "",
-        "[weight]", *(f"{name}= {' '.join(map(str, values))}" for name, values in weights.items()),
-    ]  # fmt: skip
-    files.write_text(path, lines)
+    names = ModelFiles(
+        TABLE, reordering_name(config), LM, CLASS_LM, CLASSES, OSM, CLASS_OSM, OSM_CLASSES, FREQUENT
+    )
+    files.write_text(path, ini_lines(config, names))
 
 
 def compile_trained(training: SystemTraining) -> None:
@@ -492,7 +485,18 @@ STEPS: Steps = (
 PRUNING: Steps = (Step(UNPRUNED, UNPRUNED, extract), Step(TABLE, TABLE, prune))  # instead of TABLE
 CLASSES_STEPS: Steps = (Step(CLASSES, CLASSES, learn_classes), Step(CLASS_LM, CLASS_LM, estimate_class_lm))
 SPARSE_STEPS: Steps = (Step("frequent words", FREQUENT[1], list_frequent),)
-OSM_STEPS: Steps = (Step(OPERATIONS, OPERATIONS, write_operations), Step(OSM, OSM, estimate_operations))
+OSM_STEPS: Steps = (
+    Step(OPERATIONS, OPERATIONS, partial(write_operations, name=OPERATIONS)),
+    Step(OSM, OSM, partial(estimate_operations, name=OPERATIONS, model=OSM, job=COUNTING_OPERATIONS)),
+)
+CLASS_OSM_STEPS: Steps = (
+    Step(CLASS_OPERATIONS, CLASS_OPERATIONS, write_class_operations),
+    Step(
+        CLASS_OSM,
+        CLASS_OSM,
+        partial(estimate_operations, name=CLASS_OPERATIONS, model=CLASS_OSM, job="class-osm.job"),
+    ),
+)
 
 
 def training_steps(config: TrainConfig) -> Steps:
@@ -501,6 +505,7 @@ def training_steps(config: TrainConfig) -> Steps:
     tables = PRUNING if config.prune.is_active() else (table,)
     classes = CLASSES_STEPS if config.class_lm else ()
     operations = OSM_STEPS if config.osm else ()
+    operations += CLASS_OSM_STEPS if config.osm_classes else ()
     sparse = SPARSE_STEPS if config.sparse_features else ()
     compiled = (Step("compiled model", COMPILED, compile_trained),) if config.compiled else ()
     return (align_step, *tables, lm, *classes, *operations, *sparse, ini, *compiled)
@@ -521,12 +526,7 @@ def add_config(
     try:
         for name in ("method", "symmetrization", "order", "reordering", "distortion_limit"):
             setattr(config, name, settings[name])
-        for name in (
-            "class_lm",
-            "class_order",
-            "osm",
-            "sparse_features",
-        ):  # models of earlier versions have none
+        for name in ADDITIONS:
             setattr(config, name, settings.get(name, getattr(config, name)))
         for name in ("max_length", "smoothing", "block"):
             setattr(config.extract, name, extract[name])

@@ -17,7 +17,7 @@ LAYERS = [
     "smt_bridge.build",
     "smt_bridge.nbest",
     "smt_bridge.train_system smt_bridge.moses.programs",
-    "smt_bridge.train_cost smt_bridge.compiled_model",
+    "smt_bridge.train_cost smt_bridge.compiled_model smt_bridge.trained_ini",
     "smt_bridge.moses.check",
     "smt_bridge.tables smt_bridge.tuning",
     "smt_bridge.features",

@@ -119,6 +119,7 @@ def parser() -> options.Parser:
     add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
     add_setting(parser, TrainConfig, "osm")
+    add_setting(parser, TrainConfig, "osm_classes")
     add_setting(parser, TrainConfig, "sparse_features")
     add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")

@@ -26,7 +26,8 @@ MULTI_MODEL = "PhraseDictionaryMultiModel"
 ENDINGS = {"PhraseDictionaryCompact": ".minphr", "LexicalReordering": ".minlexr"}
 # Kinds of features that smt-decode has and Moses does not
 ENGINE_ONLY = ("ClassLM", "CSLM", "NNJM", "NeuralTranslation")
-WORD_LISTS = ("source-path", "target-path")  # arguments of WordTranslationFeature that name files
+CLASS_FILES = ("source-classes", "target-classes")  # arguments of our OpSequenceModel
+WORD_FILES = ("source-path", "target-path", *CLASS_FILES)  # files of words, beside path=
 Tables = dict[str, list[tuple[FeatureLine, Path]]]  # kind -> features and their text tables
 
 
@@ -39,7 +40,7 @@ def problems(ini: Ini, roots: Sequence[str], thorough: bool = True) -> Iterator[
     yield from feature_problems(ini)
     tables: Tables = {}
     for feature in ini.features:
-        for key in ("path", *WORD_LISTS):
+        for key in ("path", *WORD_FILES):
             if (path := feature.options.get(key)) is not None:
                 yield from path_problems(ini, feature, key, roots, tables)
     if (path := ini.weight_file) and not any(find_table(path, root) for root in roots):
@@ -146,6 +147,11 @@ def feature_problems(ini: Ini) -> Iterator[str]:
                     f"{location}: {feature.name} has num-features={feature.scores}, but a model of "
                     f"type={feature.options['type']} has {kind.scores} scores"
                 )
+        if feature.options.keys() & CLASS_FILES:
+            yield (
+                f"{location}: Moses' {feature.kind} has no classes, and stops at it ('Unknown argument'); "
+                "decode with smt-decode, or make the classes factors"
+            )
         if feature.kind == "OpSequenceModel" and feature.scores != (scores := count_scores(feature.options)):
             yield (
                 f"{location}: {feature.name} has num-features={feature.scores}, but {scores} scores; Moses "

@@ -451,7 +451,10 @@ def find_table(path: str, root: str) -> Path | None:
 # working directory.
 
 
-PATH_KEYS = ("path", "classes", "source-path", "target-path", "source_vocab", "target_vocab")
+PATH_KEYS = (
+    "path", "classes", "source-path", "target-path", "source-classes", "target-classes", "source_vocab",
+    "target_vocab",
+)  # fmt: skip
 PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path in search of a file
 
 

@@ -5,6 +5,8 @@ The target sentence is produced from left to right, and each of its words togeth
 are linked to it. A cept is a set of source and target words that links connect. A gap is a stretch of source
 words that was skipped, left of the rightmost word produced so far.
 
+Their names may have classes in place of words (Durrani et al. 2014).
+
     _TRANS_t1^_^t2_TO_s1^_^s2   a cept, at its first source word
     _CONT_CEPT_                 the next source word of the cept
     _INS_s                      an unlinked source word, right after the source word before it
@@ -30,6 +32,7 @@ from nmt.io import files
 
 JOIN = "^_^"  # between the words of a cept
 COPY, GAP, FORWARD, BACK, CONTINUE = "_TRANS_SLF_", "_INS_GAP_", "_JMP_FWD_", "_JMP_BCK_", "_CONT_CEPT_"
+UNKNOWN_CLASS = "<unk>"
 TRANSLATE = "_TRANS_"  # how the names of translations begin, COPY included
 TRANSLATED, CONTINUED, INSERTED, DELETED = range(4)  # kinds of planned operations
 
@@ -55,6 +58,21 @@ class PlannedOperation(NamedTuple):
         if self.kind == INSERTED:
             return f"_INS_{source[self.position]}"
         return f"_DEL_{target[self.targets[0]]}" if self.kind == DELETED else CONTINUE
+
+
+class ClassMaps(NamedTuple):
+    """The word classes of both sides."""
+
+    source: Mapping[str, int]
+    target: Mapping[str, int]
+
+    def apply(self, source: Sequence[str], target: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The classes of the words of a sentence or phrase pair; UNKNOWN_CLASS for words without one."""
+        first, second = (
+            [str(classes.get(word, UNKNOWN_CLASS)) for word in words]
+            for classes, words in zip(self, (source, target), strict=True)
+        )
+        return first, second
 
 
 def join_words(words: Sequence[str], positions: Iterable[int]) -> str:
@@ -150,15 +168,17 @@ def sequence(
     target: Sequence[str],
     links: Iterable[tuple[int, int]],
     copied: Container[str] = (),
+    classes: ClassMaps | None = None,
 ) -> list[str]:
     """The operations of a sentence pair. `copied`: source words, or those of a cept joined by JOIN, whose
-    translation is COPY."""
+    translation is COPY; `classes`: what the names of operations have in place of words; None: the words."""
+    named = classes.apply(source, target) if classes else (source, target)
     walk, operations = SourceWalk(len(source)), list[str]()
     for operation in plan(links, len(source), len(target)):
         if operation.position >= 0:
             operations += walk.produce(operation.position)
         is_copy = operation.kind == TRANSLATED and join_words(source, operation.sources) in copied
-        operations.append(COPY if is_copy else operation.name(source, target))
+        operations.append(COPY if is_copy else operation.name(*named))
     return operations
 
 
@@ -191,9 +211,11 @@ def copied_words(rows: Iterable[AlignedRow]) -> set[str]:
     return {word for word, count in counts.items() if count == 1}
 
 
-def operation_lines(source: str, target: str, alignment: str) -> Iterator[str]:
-    """The operations of each sentence pair of a text, with blanks between them. Errors as from
-    `read_aligned`."""
+def operation_lines(
+    source: str, target: str, alignment: str, classes: ClassMaps | None = None
+) -> Iterator[str]:
+    """The operations of each sentence pair of a text, with blanks between them. `classes`: as for `sequence`.
+    Errors as from `read_aligned`."""
     copied = copied_words(read_aligned(source, target, alignment))
     for words, translation, links in read_aligned(source, target, alignment):
-        yield " ".join(sequence(words, translation, links, copied))
+        yield " ".join(sequence(words, translation, links, copied, classes))

@@ -13,7 +13,7 @@ import pytest
 from nmt.cli import ngram
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks, mapped
-from nmt.ngram import count_models, counting, disk_counts, estimators
+from nmt.ngram import count_models, counting, disk_counts, estimators, word_classes
 from nmt.work.executors import ExecutorConfig
 from smt_bridge import compiled_model, train_system
 from smt_bridge.cli import compile as cli_compile
@@ -21,11 +21,12 @@ from smt_bridge.config import TrainConfig
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import CompileConfig, DecoderConfig
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
-from smt_bridge.moses.operations import operation_lines
+from smt_bridge.moses.operations import ClassMaps, operation_lines
 from smt_bridge.tables.filter import FilterPaths
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_system import (
     CLASS_LM,
+    CLASS_OPERATIONS,
     CLASS_TEXT,
     CLASSES,
     COMPILED,
@@ -35,6 +36,7 @@ from smt_bridge.train_system import (
     LM,
     OPERATIONS,
     OSM,
+    OSM_CLASSES,
     REORDERING,
     SETTINGS,
     TABLE,
@@ -153,6 +155,25 @@ def test_the_operation_sequence_model(tmp_path: Path) -> None:
     (feature,) = trained.load_features(DecoderConfig())
     assert (feature.name, feature.scores) == ("OpSequenceModel0", 5)
     assert trained.weights[feature.name] == [0.08, -0.02, 0.02, -0.001, 0.03]  # of Moses' train-model.perl
+
+
+def test_the_operation_sequence_model_of_classes(tmp_path: Path) -> None:
+    config = replace(pruned_config(tmp_path), osm=3, osm_classes=2)
+    train(tmp_path / "model", config)
+    paths = [tmp_path / "model" / name for name in OSM_CLASSES]
+    classes = ClassMaps(*map(word_classes.read_classes, paths))
+    assert set(classes.source) == {"a", "b"} and set(classes.target) == {"x", "y"}
+    lines = list(operation_lines(config.source, config.target, config.alignment, classes))
+    assert list(files.read_lines(tmp_path / "model" / CLASS_OPERATIONS)) == lines
+    features = system.load(str(tmp_path / "model"), use_cache=False).load_features(DecoderConfig())
+    assert [(item.name, item.scores) for item in features] == [
+        ("OpSequenceModel0", 5),
+        ("OpSequenceModel1", 1),
+    ]
+    added = add_config(str(tmp_path / "model"), config.source, config.target, config.alignment)
+    assert (added.osm, added.osm_classes) == (3, 2)
+    with pytest.raises(ConfigError, match="osm_classes: goes with osm above 0"):
+        train(tmp_path / "other", replace(config, osm=0))
 
 
 def test_pruned_tables_are_those_of_filtering(tmp_path: Path) -> None:

@@ -5,6 +5,9 @@ are those of smt_bridge/moses/operations.py.
     OpSequenceModel name=OpSequenceModel0 num-features=5 path=osm.arpa.gz
     OpSequenceModel name=OpSequenceModel0 num-features=1 support-features=no path=osm.arpa.gz
 
+With source-classes= and target-classes=, files of word classes, which Moses does not have, the model is one
+of operations over classes (Durrani et al. 2014).
+
 The scores, with the meaning and order of Moses' osmHyp.cpp: log10 p of the operations (other features have
 natural logarithms); gap width, the sum over produced source words of the distance from the first word that is
 not produced yet; the number of words before which a gap is opened; the sum over produced words of the number
@@ -31,6 +34,7 @@ from numpy.typing import NDArray
 
 from nmt.compute.compiled import njit
 from nmt.ngram.texts import LN10
+from nmt.ngram.word_classes import read_classes
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.automaton import Automaton, step
 from smt_bridge.decoder.cache import Cache
@@ -50,6 +54,7 @@ from smt_bridge.moses.operations import (
     INSERTED,
     TRANSLATE,
     TRANSLATED,
+    ClassMaps,
     PlannedOperation,
     count_scores,
     plan,
@@ -96,17 +101,31 @@ def row_plan(points: bytes, source: int, target: int) -> tuple[PlannedOperation,
     return tuple(plan(parse_points(points), source, target))
 
 
+def read_class_maps(line: FeatureLine) -> ClassMaps | None:
+    """Read the word classes that a line names; None for a model of words. ConfigError for classes of one side
+    alone; DataError for a file of another form."""
+    paths = [line.options.get(key) for key in ("source-classes", "target-classes")]
+    if not any(paths):
+        return None
+    if not all(paths):
+        raise line.error("give both source-classes= and target-classes=, or neither")
+    return ClassMaps(*(read_classes(path) for path in paths if path))
+
+
 class OperationSequenceModel(StatefulFeature):
     """An n-gram model of operations, with four counts unless the line says support-features=no."""
 
     arguments: ClassVar[Set[str]] = frozenset(
-        {"path", "support-features", "input-factor", "output-factor", "load"}
+        {
+            *("path", "support-features", "input-factor", "output-factor", "load"),
+            *("source-classes", "target-classes"),
+        }
     )
     scores: int = 5
     stand_in: ClassVar[float] = 0.0
 
-    def __init__(self, line: FeatureLine, lm: AutomatonLM) -> None:
-        self.name, self.scores, self.lm = line.name, line.scores, lm
+    def __init__(self, line: FeatureLine, lm: AutomatonLM, classes: ClassMaps | None = None) -> None:
+        self.name, self.scores, self.lm, self.classes = line.name, line.scores, lm, classes
         self.names: dict[str, int] = {}  # operation -> word id
         self.rows: dict[int, RowOperations] = {}  # of rows of the table
         self.latest = threading.local()  # the sentence that this thread prepared last
@@ -122,8 +141,8 @@ class OperationSequenceModel(StatefulFeature):
 
     @classmethod
     def load_cached(cls, line: FeatureLine, config: DecoderConfig, cache: Cache | None) -> Self:
-        """Load the model of a feature line. ConfigError for a binary file of KenLM, and for an n-gram model
-        that knows no operations; DataError for a damaged one."""
+        """Load the model of a feature line. ConfigError for a binary file of KenLM, for an n-gram model that
+        knows no operations, and for classes of one side alone; DataError for damaged files."""
         path = line.options["path"]
         model = load_trie(path, cache)
         if model is None:
@@ -137,7 +156,7 @@ class OperationSequenceModel(StatefulFeature):
                 f"{path} has no operation that begins with {TRANSLATE}, so it is no model of operations; "
                 "give osm.arpa.gz of smt-train --osm, or the operationLM of Moses' OSM-Train.perl"
             )
-        return cls(line, AutomatonLM(model))
+        return cls(line, AutomatonLM(model), read_class_maps(line))
 
     def name_id(self, name: str) -> int:
         """The word id of an operation in the n-gram model, cached; that of <unk> for an unknown one."""
@@ -160,10 +179,11 @@ class OperationSequenceModel(StatefulFeature):
             planned = tuple(plan(extra.points, len(source), len(target)))
             if extra.unknown and len(planned) == 1 and planned[0].kind == TRANSLATED:
                 return RowOperations([TRANSLATED], [planned[0].position], [self.name_id(COPY)])
+        named = self.classes.apply(source, target) if self.classes else (source, target)
         operations = RowOperations(
             [operation.kind for operation in planned],
             [operation.position for operation in planned],
-            [self.name_id(operation.name(source, target)) for operation in planned],
+            [self.name_id(operation.name(*named)) for operation in planned],
         )
         if row >= 0:
             if len(self.rows) >= REMEMBERED:

@@ -8,7 +8,7 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.io import files
-from smt_bridge.moses.operations import copied_words, operation_lines, sequence
+from smt_bridge.moses.operations import ClassMaps, copied_words, operation_lines, sequence
 from tests.smt_bridge.moses.operation_twin import Story
 
 Row = tuple[list[str], list[str], frozenset[tuple[int, int]]]
@@ -74,6 +74,26 @@ def test_sequences_are_those_of_the_twin_and_can_be_undone() -> None:
     assert {"_JMP_FWD_", "_JMP_BCK_1", "_JMP_BCK_2", "_JMP_BCK_3", "_CONT_CEPT_"} <= jumps
 
 
+def test_classes_take_the_place_of_words() -> None:
+    """The operations are those of the words, with the names of the classes; which words are copied is decided
+    by the words."""
+    for seed in range(100):
+        source, target, links = pair(seed)
+        rng = random.Random(seed)
+        maps = [
+            {word: rng.randint(1, 3) for word in words if rng.random() < 0.8} for words in (source, target)
+        ]
+        mapped = [
+            [str(classes.get(word, "<unk>")) for word in words]
+            for classes, words in zip(maps, (source, target), strict=True)
+        ]
+        assert sequence(source, target, links, classes=ClassMaps(*maps)) == sequence(
+            mapped[0], mapped[1], links
+        )
+    both = ClassMaps({"a": 1, "b": 2}, {"a": 1, "b": 1})
+    assert sequence(["a", "b"], ["a", "b"], [(0, 0), (1, 1)], {"b"}, both) == ["_TRANS_1_TO_1", "_TRANS_SLF_"]
+
+
 def test_copied_words() -> None:
     """A word that is linked once, to itself; not one that occurs twice, has two links, or has none."""
     rows: list[Row] = [
@@ -101,5 +121,5 @@ def test_mistakes_in_the_alignment(points: str, problem: str, tmp_path: Path) ->
     files.write_text(tmp_path / "t", ["x"])
     (tmp_path / "a").write_text(points)
     with pytest.raises(DataError) as raised:
-        list(operation_lines(*(str(tmp_path / name) for name in "sta")))
+        list(operation_lines(str(tmp_path / "s"), str(tmp_path / "t"), str(tmp_path / "a")))
     assert str(raised.value).startswith(f"{tmp_path}/{problem}")

@@ -12,6 +12,7 @@ from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.ngram import count_models, estimators
 from nmt.ngram.texts import LN10
+from nmt.ngram.word_classes import write_classes
 from smt_bridge import compiled_model
 from smt_bridge.cli import compile as compile_command
 from smt_bridge.cli import tune
@@ -23,8 +24,9 @@ from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.system import load
 from smt_bridge.decoder.translation import Derivation, PhraseTranslation
 from smt_bridge.decoder.xml_input import MarkedLine
+from smt_bridge.moses import check
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.operations import sequence
+from smt_bridge.moses.operations import ClassMaps, sequence
 from tests.smt_bridge.decoder.models import (
     SOURCE,
     TARGET,
@@ -34,6 +36,7 @@ from tests.smt_bridge.decoder.models import (
     edit,
     same_lists,
     sentence,
+    values,
     write_model,
 )
 from tests.smt_bridge.moses.operation_twin import Story
@@ -174,6 +177,62 @@ def test_one_score(tmp_path: Path) -> None:
     for derivation in found.derivations:
         story = operations_of(found, derivation)
         assert columns(made, derivation) == pytest.approx(twin_scores(made, story)[:1])
+
+
+CLASSES = ClassMaps({"a": 1, "b": 1, "c": 2}, {"p": 1, "q": 1, "r": 2, "u": 2})
+CLASS_LINE = "OpSequenceModel name=COSM path=cosm num-features=1 support-features=no source-classes=sc"
+
+
+def class_model(folder: Path, seed: int, line: str = f"{CLASS_LINE} target-classes=tc") -> Path:
+    """A system with a model of operations over classes beside that over words."""
+    model(folder, seed)
+    rng, texts = random.Random(seed), []
+    for _ in range(150):
+        sides = [[rng.choice(words) for _ in range(rng.randint(1, 5))] for words in (SOURCE, TARGET)]
+        points = links(rng, len(sides[0]), len(sides[1]))
+        texts.append(sequence(sides[0], sides[1], points, {"e"}, CLASSES))
+    settings = estimators.KneserNeyConfig(3, discount_fallback=estimators.FALLBACK_DISCOUNTS)
+    count_models.write_arpa(estimators.estimate_kneser_ney(texts, settings), folder / "cosm")
+    for name, classes in zip(("sc", "tc"), CLASSES, strict=True):
+        write_classes(folder / name, dict(classes))
+    return add_feature(folder, line, "COSM= 0.7")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_model_of_classes(plain: bool, tmp_path: Path) -> None:
+    """Its column is log10 p of the twin's operations with classes in their names."""
+    made = decoder(class_model(tmp_path, 5), plain, nbest=10, stack=8, neural_beam=0)
+    feature = next(feature for feature in made.features if feature.name == "COSM")
+    assert isinstance(feature, OperationSequenceModel)
+    names = set[str]()
+    for number in range(4):
+        found = made.translate_line(sentence(number, 1 + number))
+        check_totals(made, found)
+        assert found.sentence
+        for place, derivation in enumerate(found.derivations):
+            story = Story(len(found.sentence.words))
+            for option in derivation.options.tolist():
+                extra = found.sentence.extra(option)
+                sides = CLASSES.apply(found.sentence.source(option), found.sentence.target(option))
+                unknown = extra is not None and extra.unknown
+                first, points = int(found.sentence.first[option]), found.sentence.points(option)
+                story.add_phrase(first, *sides, points, unknown)
+            log_prob, _ = feature.lm.walk(
+                feature.lm.start(), [feature.lm.number(name) for name in story.names]
+            )
+            assert values(made, found, place)["COSM"] == pytest.approx([log_prob / LN10])
+            names |= {*story.names}
+    assert "_TRANS_1_TO_1" in names and not any("_TO_a" in name for name in names)
+
+
+@pytest.mark.ci
+def test_classes_of_one_side_are_refused(tmp_path: Path) -> None:
+    folder = class_model(tmp_path, 5, CLASS_LINE)
+    with pytest.raises(ConfigError, match="give both source-classes= and target-classes="):
+        decoder(folder)
+    ini = moses_ini.read(str(folder / "moses.ini"))
+    assert any("Moses' OpSequenceModel has no classes" in line for line in check.problems(ini, [str(folder)]))
 
 
 @pytest.mark.ci
