@@ -47,18 +47,18 @@ def nodes(node: object, counts: dict[int, int]) -> int:
 
 
 def find_line(text: str, keys: Sequence[str]) -> int:
-    """Find the line, from 1, of the value at a path of keys and list indices in a valid YAML text; if part of
-    the path is missing, the line of the last part present."""
-    node, line = yaml.compose(text, yaml.SafeLoader), 1
+    """Find the line, from 1, of the key or list item at the end of a path of keys and list indices in a valid
+    YAML text. If a part of the path is missing, the line of the last part present; 0 if there is none."""
+    node, line = yaml.compose(text, yaml.SafeLoader), 0
     for key in keys:
-        below: yaml.Node | None = None
-        if isinstance(node, yaml.SequenceNode) and key.isdecimal() and int(key) < len(node.value):
-            below = node.value[int(key)]
+        items: list[tuple[yaml.Node, yaml.Node]] = []  # the node whose line counts, and its value
+        if isinstance(node, yaml.SequenceNode) and key.isdecimal():
+            items = [(item, item) for item in node.value[int(key) :]]
         elif isinstance(node, yaml.MappingNode):
-            below = next((value for name, value in node.value if name.value == key), None)
-        if below is None:
+            items = [(name, value) for name, value in node.value if name.value == key]
+        if not items:
             break
-        node, line = below, below.start_mark.line + 1
+        line, node = items[0][0].start_mark.line + 1, items[0][1]
     return line
 
 

@@ -91,9 +91,8 @@ def set_up_aligned_model(job: TrainingJob) -> None:
     data = parallel_data(job, aligned=True)
     vocabs = data.vocabs
     torch.manual_seed(config.seed)
-    model = ALIGNED_MODELS[settings.type](settings, len(vocabs[0]), len(vocabs[1]), fill=job.fresh).to(
-        job.device
-    )
+    make_model = ALIGNED_MODELS[settings.type]
+    model = make_model(settings, len(vocabs[0]), len(vocabs[1]), fill=job.fresh).to(job.device)
     corpus = alignment.make_aligned_corpus(data, model.within)
     dev = alignment.make_aligned_dev(data, model.within)
     if job.fresh:

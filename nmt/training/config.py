@@ -252,9 +252,9 @@ def check_output(config: RunConfig) -> None:
     weights with a layer whose weights change their meaning during training."""
     section, settings = "lm" if config.lm else "model", config.lm or config.model
     if isinstance(settings, OutputSettings):
-        for what in ("label_smoothing", "ema"):
-            if getattr(config.training, what):
-                refuse(cast(OutputSettings, settings), section, what, f"training.{what}")
+        for name in ("label_smoothing", "ema"):
+            if getattr(config.training, name):
+                refuse(cast(OutputSettings, settings), section, name, f"training.{name}")
 
 
 def check_guided(config: RunConfig) -> None:

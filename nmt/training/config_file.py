@@ -4,13 +4,12 @@ Defaults, ranges and explanations are in the dataclasses; here they are only put
 and `lm` exclude each other: their `type` names a model, and their other keys are those of its `Config`."""
 
 import difflib
-import logging
 import re
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args, get_origin
 
@@ -48,9 +47,6 @@ from nmt.training.proposal import preset_file
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-log = logging.getLogger(__name__)
-
-
 # ---- schema ------------------------------------------------------------------------------------------------
 # The keys that a configuration may have, which depend on what it trains.
 
@@ -75,16 +71,17 @@ class Schema:
     section: str  # model | lm
     config: type[ModelConfig] | type[LMConfig]  # the keys of that section
 
+    @cached_property
     def keys(self) -> list[str]:
         """Every key, sections included: `data`, `data.source`, `data.source.language`, ..."""
         return [*dotted_keys(RunConfig), self.section, *dotted_keys(self.config, f"{self.section}.")]
 
     def is_section(self, key: str) -> bool:
-        return any(name.startswith(f"{key}.") for name in self.keys())
+        return any(name.startswith(f"{key}.") for name in self.keys)
 
     def is_list(self, key: str) -> bool:
         """Whether a key is a list of sections."""
-        return any(name.startswith(f"{key}[].") for name in self.keys())
+        return any(name.startswith(f"{key}[].") for name in self.keys)
 
     def defaults(self, kind: str) -> DictConfig:
         """The configuration with the default value of every key. `kind`: the value of `type`."""
@@ -96,7 +93,7 @@ class Schema:
     def did_you_mean(self, key: str) -> str:
         """End of the message for an unknown key: names the nearest known one, in the same section or of the
         same name elsewhere, or else the keys of the section."""
-        keys = self.keys()
+        keys = self.keys
         section, _, leaf = key.rpartition(".")
         siblings = [name for name in keys if name.rpartition(".")[0] == section]
         leaves = {name.rpartition(".")[2]: name for name in siblings}
@@ -309,14 +306,13 @@ def read(path: str) -> tuple[Section, str]:
 def merge(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
     """Merge parts into a configuration, one after the other; later ones win. ConfigError for a key that is
     not in the schema, or a value of the wrong type."""
-    known_keys = set(schema.keys())
     for part in parts:
-        config = merge_part(config, part, schema, known_keys)
+        config = merge_part(config, part, schema)
     return config
 
 
-def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys: Set[str]) -> DictConfig:
-    """Merge one part into a configuration. `known_keys`: those of the schema. ConfigError as from `merge`."""
+def merge_part(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
+    """Merge one part into a configuration. ConfigError as from `merge`."""
     values = {
         key: value
         for key, value in part.content.items()
@@ -325,7 +321,7 @@ def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys:
     try:
         for key, value in given_keys(values):
             name = re.sub(r"\[\d+\]", "[]", key)
-            if name not in known_keys:
+            if name not in schema.keys:
                 raise ConfigError(f"{part.locate(key)}: unknown key {shown(key)}{schema.did_you_mean(name)}")
             if schema.is_section(name) and value is not None and not isinstance(value, dict):
                 raise ConfigError(
@@ -338,6 +334,9 @@ def merge_part(config: DictConfig, part: ConfigPart, schema: Schema, known_keys:
         return cast(DictConfig, OmegaConf.merge(config, values))
     except OmegaConfBaseException as error:
         key = str(error.full_key)
+        for name, value in given_keys(values):  # in a section of a list, `full_key` begins below that section
+            if name.endswith(f"].{key}") and value == error.value:
+                key = name
         raise ConfigError(f"{part.locate(key)}: {key}: {reason(error)}") from error
     except RecursionError as error:
         raise ConfigError(f"{part.locate('run')}: {reason(error)}") from error
@@ -388,22 +387,10 @@ def locate_errors(locate: KeyLocator) -> Iterator[None]:
 
 
 def locate_key(path: str, text: str, key: str) -> str:
-    """`file:line` of the last part of a dotted key; just the file if the key cannot be found. A key in a list
-    that has no line of its own gets the line of its item."""
-    if "[" in key:
-        return f"{path}:{yaml_text.find_line(text, re.findall('[^.[]+', key.replace(']', '')))}"
-    number = 0
-    lines = text.split("\n")
-    for part in key.split("."):
-        matches = [
-            n
-            for n in range(number, len(lines))
-            if re.match(rf"\s*['\"]?{re.escape(part)}['\"]?\s*:|.*[{{,]\s*{re.escape(part)}\s*:", lines[n])
-        ]
-        if not matches:
-            return path
-        number = matches[0]
-    return f"{path}:{number + 1}"
+    """`file:line` of a dotted key. A key that the file lacks gets the line of its section or of its item in a
+    list; just the file if it lacks that, too."""
+    line = yaml_text.find_line(text, re.findall(r"[^.[\]]+", key))
+    return f"{path}:{line}" if line else path
 
 
 # ---- runs --------------------------------------------------------------------------------------------------

@@ -24,19 +24,16 @@ from nmt.search.config import BeamConfig
 from nmt.text.inspection import SideReport
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.scripts import WORD
-from nmt.text.subwords.sentencepiece import MOST_PIECES as PIECES
+from nmt.text.subwords.sentencepiece import MOST_PIECES
 from nmt.text.vocab import Vocab
 from nmt.training import loop, prepare
 from nmt.training.config import RunConfig
 from nmt.training.job import TrainingJob
-from nmt.training.loop import update
 from nmt.training.protocols import Stream
 from nmt.training.validation import dev_cost, evaluating
 
 SAMPLE = 3000  # pairs
-WHOLE_TEXT = (
-    100_000  # pairs up to which the vocabulary is made from the whole text; otherwise it is estimated
-)
+WHOLE_TEXT = 100_000  # pairs up to which the vocabulary is made from the whole text, beyond it is estimated
 SEARCHED = 64  # lines whose translation is timed
 WARM_UP, FEWEST = 1, 2  # updates before the measurement, and minimum number of measured updates
 SECONDS = 10.0  # minimum duration of the measurement
@@ -150,7 +147,7 @@ def vocab_size(
     """Estimate the vocabulary size of a side for the whole text, of which the sample shows only a part.
     `growth`: number of merges for the text divided by that for the sample."""
     if pipeline.subwords:
-        expected = PIECES if pipeline.subwords.raw else round(growth * len(vocab))
+        expected = MOST_PIECES if pipeline.subwords.raw else round(growth * len(vocab))
     else:
         expected = sum(1 for number in side.words.values() if number >= config.min_count)
     return max(len(vocab), min(expected, config.vocabulary))
@@ -239,7 +236,7 @@ def time_updates(job: TrainingJob, seconds: float) -> tuple[int, int, float]:
     while updates < WARM_UP + FEWEST or end - began < seconds:
         group = list(islice(stream, job.update_batches))
         with loop.report_out_of_memory(job, group):
-            update(job, group)
+            loop.update(job, group)
         updates += 1
         job.progress.step += 1
         if job.model.device.type == "cuda":

@@ -99,10 +99,8 @@ def agree(job: TrainingJob, reason: str) -> str:
     reason of their own wording. Sets the values of the progress that the next learning rate depends on to
     those of the first process."""
     progress = job.progress
-    values = progress.decayed, progress.seconds, progress.validation_seconds
-    reason, [progress.decayed, progress.seconds, progress.validation_seconds] = job.team.agree(
-        reason, *values
-    )
+    reason, values = job.team.agree(reason, progress.decayed, progress.seconds, progress.validation_seconds)
+    progress.decayed, progress.seconds, progress.validation_seconds = values
     return reason
 
 
@@ -234,7 +232,7 @@ def score_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
         with report_validation_out_of_memory(job), job.use_average():
             score = job.validate()
         progress.validation_seconds = time.monotonic() - began
-        better = judge(job.training, progress, score.value(job.training.metric))
+        better = judge(progress, score.value(job.training.metric))
         decay(job.training, progress, better, score.perplexity)
         progress.seconds = logs.clock.seconds()
         log_validation(job, logs, score, better)
@@ -277,9 +275,10 @@ def log_validation(job: TrainingJob, logs: TrainingLogs, score: DevScore, better
         )  # fmt: skip
 
 
-def judge(config: TrainingConfig, progress: TrainingProgress, value: float) -> bool:
+def judge(progress: TrainingProgress, value: float) -> bool:
     """Record a validation in the progress; returns whether it is better than all before. `value`: its score,
-    see DevScore.value."""
+    see DevScore.value; nan is worse than any number."""
+    value = -math.inf if math.isnan(value) else value
     better = progress.best is None or value > progress.best
     if better:
         progress.best, progress.best_step, progress.bad = value, progress.step, 0

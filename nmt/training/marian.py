@@ -1,15 +1,11 @@
 """Runs made of Marian models (nmt/formats/marian.py): their weights, in our order of words and parts, with
-their text and their settings. Such a run translates, scores and is trained further like any other.
-
-D width, V words.
-"""
+their text and their settings. Such a run translates, scores and is trained further like any other."""
 
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 import torch
 from torch import Tensor
@@ -121,7 +117,7 @@ def run_config(model: MarianFolder, output: Path, languages: tuple[str, str]) ->
             dropout=settings.dropout,
             attention_dropout=settings.attention_dropout,
             feed_forward_dropout=settings.feed_forward_dropout,
-            tied=tied(settings),
+            tied=shared_matrices(settings),
         ),
         training=TrainingConfig(
             optimizer="adam", learning_rate=5e-5, beta2=0.98, cost="word", label_smoothing=0.1,
@@ -135,7 +131,7 @@ def run_config(model: MarianFolder, output: Path, languages: tuple[str, str]) ->
     return config
 
 
-def tied(settings: MarianSettings) -> str:
+def shared_matrices(settings: MarianSettings) -> str:
     """The value of `model.tied`. Vectors that are shared while the output matrix is not become two copies."""
     if not settings.tied:
         return "none"
@@ -178,7 +174,10 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
     with stream:
         try:
-            content = parse_safetensors(path) if path.name == SAFE else parse_pickled(stream)
+            if path.name == SAFE:
+                content: object = parse_safetensors(path)
+            else:
+                content = torch.load(stream, map_location="cpu", weights_only=True)
         except ConfigError:
             raise
         except Exception as error:  # both libraries raise many kinds for a damaged file
@@ -190,11 +189,6 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     ):
         raise DataError(f"{path}: expected tensors by name, and nothing else; copy it again")
     return dict(content)
-
-
-def parse_pickled(stream: BinaryIO) -> object:
-    """Read a file of torch, without running code from it."""
-    return torch.load(stream, map_location="cpu", weights_only=True)
 
 
 def parse_safetensors(path: Path) -> dict[str, Tensor]:
@@ -235,7 +229,7 @@ class WeightsFile:
     def size(shape: Sequence[int]) -> str:
         return " x ".join(map(str, shape)) or "a single number"
 
-    def same(self, name: str, value: Tensor) -> None:
+    def check_same(self, name: str, value: Tensor) -> None:
         """DataError unless a tensor that the file may have is `value`."""
         if name in self.tensors and not torch.equal(self.take(name, *value.shape), value):
             raise DataError(
@@ -274,7 +268,7 @@ def word_weights(weights: WeightsFile, model: MarianFolder) -> dict[str, Tensor]
     vectors = {side: side_vectors(weights, side, settings, *shape) for side, shape in shapes.items()}
     matrix = vectors["decoder"]
     if settings.tied:
-        weights.same("lm_head.weight", matrix)
+        weights.check_same("lm_head.weight", matrix)
     else:
         matrix = weights.take("lm_head.weight", *shapes["decoder"])
     bias = torch.zeros(1, settings.target_size)
@@ -296,7 +290,7 @@ def side_vectors(weights: WeightsFile, side: str, settings: MarianSettings, *sha
         return weights.take(own, *shape)
     if settings.tied or own not in weights.tensors:
         vectors = weights.take(shared, *shape)
-        weights.same(own, vectors)
+        weights.check_same(own, vectors)
         return vectors
     if shared in weights.tensors:  # nothing reads it
         weights.take(shared, *shape)

@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 LOST_AFTER = timedelta(minutes=10)  # a process that has sent nothing for this long is lost
 MOST_VALUES = 4  # maximum number of values that the first process sends at a time
 BEAT = 30.0  # seconds between two heartbeats of the first process, while the others wait for it
-DYING = 60.0  # seconds that an earlier process may take to end, and a shared file system to show new files
+GRACE = 60.0  # seconds that an earlier process may take to end, and a shared file system to show new files
 NEW_STORES = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"  # for torchrun: each start gets a store of its own
 POLL = 0.2  # seconds between two looks at the files of the run
 
@@ -140,18 +140,21 @@ class Team:
         values, at most three. In the other processes the reason has another wording."""
         if self.size == 1:
             return reason, list(values)
-        stops, *heard = self.broadcast(float(bool(reason)), *values)
-        return (reason if self.first else "the first process stops") if stops else "", heard
+        stops, *values_of_first = self.broadcast(float(bool(reason)), *values)
+        if stops and not self.first:
+            reason = "the first process stops"
+        return reason if stops else "", values_of_first
 
     def broadcast(self, *values: float) -> list[float]:
         """Send the values of the first process, at most MOST_VALUES, to all, and return them. The others wait
         for them; of their own values only the number counts, which must be the same."""
-        said = torch.tensor([1.0, *values] if self.first else [0.0] * (1 + MOST_VALUES), dtype=torch.float64)
-        said = torch.nn.functional.pad(said, (0, 1 + MOST_VALUES - len(said)))
-        dist.broadcast(said, 0, group=self.waiting)
-        while not said[0]:  # a heartbeat
-            dist.broadcast(said, 0, group=self.waiting)
-        return [float(value) for value in said[1 : 1 + len(values)]]
+        message = torch.zeros(1 + MOST_VALUES, dtype=torch.float64)
+        if self.first:
+            message[: 1 + len(values)] = torch.tensor([1.0, *values], dtype=torch.float64)
+        dist.broadcast(message, 0, group=self.waiting)
+        while not message[0]:  # a heartbeat
+            dist.broadcast(message, 0, group=self.waiting)
+        return [float(value) for value in message[1 : 1 + len(values)]]
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -188,10 +191,10 @@ class Team:
 
     def wait_for_files(self, directory: Path) -> None:
         """Wait until all processes see the same files in a run directory as the first one, since a shared
-        file system may show them later on other hosts. ConfigError if one still does not after DYING
+        file system may show them later on other hosts. ConfigError if one still does not after GRACE
         seconds."""
         [wanted] = self.broadcast(float(fingerprint(directory)))
-        until = time.monotonic() + DYING
+        until = time.monotonic() + GRACE
         while not (seen := fingerprint(directory) == wanted) and time.monotonic() < until:
             time.sleep(POLL)
         if self.totals(float(seen)) != [self.size]:
@@ -236,10 +239,10 @@ def report_lost_process() -> Iterator[None]:
         ) from error
 
 
-def patience() -> float:
+def grace_period() -> float:
     """Seconds to wait for another process that holds the run directory: under torchrun, it may be about to
     end."""
-    return DYING if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
+    return GRACE if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
 
 
 def may_restart() -> bool:

@@ -132,14 +132,14 @@ def make_cut(data: ParallelData) -> Cut | None:
     tags = {vocabs[0].ids[tag] for tag in config.tags}
 
     def cut(ids: Ids, target_ids: Ids, key: str) -> tuple[Ids, Ids]:
-        tagged = len(ids) > 0 and ids[0] in tags
+        has_tag = len(ids) > 0 and ids[0] in tags
         source, target = (
             sampler(np.asarray(units).tolist(), f"{key} {name}") if sampler else units
             for sampler, units, name in zip(
-                samplers, (ids[1:] if tagged else ids, target_ids), ("source", "target"), strict=True
+                samplers, (ids[1:] if has_tag else ids, target_ids), ("source", "target"), strict=True
             )
         )
-        return [ids[0], *source] if tagged else source, target
+        return [ids[0], *source] if has_tag else source, target
 
     return cut
 
@@ -292,11 +292,10 @@ def remedy(pipeline: TextPipeline) -> str:
     return "cut words into units, with data.bpe_merges=8000 or subword: unigram"
 
 
-def make_text(config: DataConfig, text: TokenizedText | None = None) -> tuple[TextPipeline, Vocab]:
+def make_text(config: DataConfig, text: TokenizedText) -> tuple[TextPipeline, Vocab]:
     """Create the pipeline and vocabulary of a language model; what is not given as a file is learned from the
     training text. `text`: the training text, which stores its words for `known_units` and `make_running`.
     ConfigError for settings that contradict each other."""
-    text = text or training_text(config)
     side = LearningSide.of("target", config)
     learn_case([side.pipeline], text)
     for (words,) in text.words(side.pipeline):
@@ -316,13 +315,12 @@ def make_running(
     cache: Path,
     pipeline: TextPipeline,
     vocab: Vocab,
-    text: TokenizedText | None = None,
-    thorough: bool = True,
+    text: TokenizedText,
+    thorough: bool,
 ) -> Corpus:
     """Open the binarized training text of a language model. It is written to `cache` again only if the file,
     the vocabulary, or settings that it depends on have changed. `text`: the training text, which may hold its
     words already; `thorough`: as for `open_corpus`. DataError for text that is malformed."""
-    text = text or training_text(config)
     stamp = running.make_stamp(config, vocab)
     with lock_cache(cache):
         if read_stamp(cache).get("stamp") != stamp:
@@ -381,15 +379,15 @@ class LearningSide:
 
 def check_sides(data: DataConfig, *sides: LearningSide) -> None:
     """Check the subword settings before any text is read. ConfigError if they contradict each other."""
-    pairs = [side for side in sides if side.kind == BPE.kind]
-    if data.bpe_merges and any(side.pipeline.subwords for side in pairs):
+    bpe_sides = [side for side in sides if side.kind == BPE.kind]
+    if data.bpe_merges and any(side.pipeline.subwords for side in bpe_sides):
         raise ConfigError(
             "data.bpe_merges and source.codes / target.codes exclude each other: learn codes here, or give "
             "them"
         )
     if data.bpe_merges and any(side.pipeline.characters for side in sides):
         raise ConfigError("data.bpe_merges: characters are not subwords; leave out one of the two")
-    if data.bpe_merges and not pairs:
+    if data.bpe_merges and not bpe_sides:
         raise ConfigError(
             f"data.bpe_merges: no side has BPE: {', '.join(f'{side.name} {side.kind}' for side in sides)}; "
             "leave it out, or set data.source.subword or data.target.subword to bpe"
@@ -436,21 +434,22 @@ def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bo
         return False
     if data.shared_vocabulary or not source.text.sentences:
         return True
-    return scripts.script_of_text(source.text.characters()) == scripts.script_of_text(
-        target.text.characters()
+    source_script, target_script = (
+        scripts.script_of_text(side.text.characters()) for side in (source, target)
     )
+    return source_script == target_script
 
 
 def unit_counts(side: LearningSide, data: DataConfig) -> Counter[str]:
     """Count the units of a side in the training text. Units that the text lacks get a count of 1 if the
     side's subwords want an id for them, see `Subwords.inventory`."""
-    cutting = side.pipeline.subwords
+    subwords = side.pipeline.subwords
     if not side.text.sentences:
         counts = side.pipeline.unit_counts(side.text.words)
     else:
         counts = Counter(unit for line in side.text.lines for unit in side.pipeline.cut(line.split(" ")))
-    if cutting:
-        for unit in cutting.inventory(side.text.characters(), sampling_rate(data, side.pipeline) > 0):
+    if subwords:
+        for unit in subwords.inventory(side.text.characters(), sampling_rate(data, side.pipeline) > 0):
             counts[unit] = max(1, counts[unit])
     return counts
 
@@ -462,8 +461,8 @@ def sampling_rate(data: DataConfig, pipeline: TextPipeline) -> float:
 
 def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Sampler | None:
     """Create the sampler that splits the sentences of a side anew in each epoch; None without sampling."""
-    rate, cutting = sampling_rate(data, pipeline), pipeline.subwords
-    return cutting.sampler(rate, vocab) if rate and cutting else None
+    rate, subwords = sampling_rate(data, pipeline), pipeline.subwords
+    return subwords.sampler(rate, vocab) if rate and subwords else None
 
 
 def check_sampling(data: DataConfig, used: Sequence[Subwords | type[Subwords] | None]) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import yaml
+
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.text.inspection import CASED, PairReport, SideReport
@@ -216,12 +218,16 @@ def preset_lines(preset: str) -> Iterator[str]:
 def values_as_yaml(values: Values, indent: str) -> Iterator[str]:
     """Yield values as lines of YAML, with their reasons as comments."""
     for key, (value, reason) in values.items():
-        shown = f"{value:g}" if isinstance(value, float) else quoted(str(value).lower())
-        shown = quoted(value) if isinstance(value, str) else shown
+        if isinstance(value, str):
+            shown = quoted(value)
+        else:
+            shown = f"{value:g}" if isinstance(value, float) else str(value).lower()
         yield f"{indent}{key}: {shown}{f'  # {reason}' if reason else ''}"
 
 
 def quoted(text: str | Path) -> str:
-    """Format a string for YAML, quoted if necessary."""
+    """Format a string for YAML, quoted if it would be another value without, such as `no` or 2024.10."""
     text = str(text)
-    return text if PLAIN.fullmatch(text) else "'" + text.replace("'", "''") + "'"
+    if PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
+        return text
+    return "'" + text.replace("'", "''") + "'"

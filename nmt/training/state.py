@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NotRequired, TypedDict, cast
@@ -77,28 +78,13 @@ class LogTable:
         return os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
-        self.file.close()
+        with suppress(OSError):  # `write` has reported a full disk already
+            self.file.close()
 
 
 def without_links(path: str, flags: int) -> int:
     """Opener for `open` that refuses symbolic links."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
-
-
-class NullLogTable(LogTable):
-    """A log that discards everything, for all processes but the first."""
-
-    def __init__(self) -> None:
-        pass
-
-    def add(self, values: Mapping[str, str]) -> None:
-        pass
-
-    def size(self) -> int:
-        return 0
-
-    def close(self) -> None:
-        pass
 
 
 def open_tables(directory: Path, sizes: tuple[int, int] | None) -> tuple[LogTable, LogTable]:
@@ -187,7 +173,7 @@ class Board:
 class TrainingLogs:
     """Logs, curves and clock of a training job."""
 
-    tables: tuple[LogTable, LogTable]  # train.tsv, dev.tsv
+    tables: tuple[LogTable, ...]  # train.tsv, dev.tsv; none in processes other than the first
     board: Board
     clock: Clock
     signature: str = ""  # of the development scores that the log showed last
@@ -200,10 +186,11 @@ class TrainingLogs:
 
 def open_logs(job: TrainingJob) -> TrainingLogs:
     """Open train.tsv, dev.tsv and the curves, truncated to the last save, and start the clock. Processes
-    other than the first get logs that discard everything. UserError if they cannot be written."""
+    other than the first get no tables, and curves that discard everything. UserError if the logs cannot be
+    written."""
     progress, first = job.progress, job.team.first
     board = Board(job.directory / CURVES, job.training.tensorboard and first, progress.step)
-    tables = open_tables(job.directory, job.log_sizes) if first else (NullLogTable(), NullLogTable())
+    tables = open_tables(job.directory, job.log_sizes) if first else ()
     return TrainingLogs(tables, board, Clock(progress.seconds, progress.log_words))
 
 
@@ -225,7 +212,7 @@ class TrainingState(TypedDict):
     ]  # with training.ema: the weights themselves; step-N.pt has their average
 
 
-def save(job: TrainingJob, tables: tuple[LogTable, LogTable]) -> None:
+def save(job: TrainingJob, tables: Sequence[LogTable]) -> None:
     """Save a job, in the first process alone: weights, training.pt that names them, and the index, in this
     order. Then remove weights other than the best and the `training.keep` newest. UserError for weights that
     are not finite and for a full disk."""

@@ -140,7 +140,7 @@ def run_training(
         build.trainable_kind(config.settings).check_data(config, fresh)
     run_directory.check_folder(directory, overwrite)
     # the process that was first before torchrun started them again may still be ending, on whatever host
-    with locked(directory, "nmt-train", patience=parallel.patience()), parallel.report_lost_process():
+    with locked(directory, "nmt-train", patience=parallel.grace_period()), parallel.report_lost_process():
         return run_job(job, overwrite)
 
 

@@ -111,7 +111,7 @@ def test_the_line_of_what_keys_lead_to() -> None:
     keys = ["a", "b.c.0.y", "b.c.1", "b.c.1.z", "b.c.2.0"]
     assert [yaml_text.find_line(text, key.split(".")) for key in keys] == [1, 4, 5, 6, 8]
     assert (
-        yaml_text.find_line(text, ["b", "c", "1", "none"]) == 5 and yaml_text.find_line(text, ["none"]) == 1
+        yaml_text.find_line(text, ["b", "c", "1", "none"]) == 5 and yaml_text.find_line(text, ["none"]) == 0
     )
 
 

@@ -1,6 +1,6 @@
 """A training job without files, for tests of the loop and of what it saves."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -12,9 +12,27 @@ from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.job import TrainingJob
 from nmt.training.loop import update
 from nmt.training.parallel import Team
-from nmt.training.state import NullLogTable
+from nmt.training.state import LogTable
 
 PAIRS = make_batch([[3, 4], [5]], [[4], [6, 3]])
+
+
+class NullLogTable(LogTable):
+    """A log that discards everything."""
+
+    def __init__(self) -> None:
+        pass
+
+    def add(self, values: Mapping[str, str]) -> None:
+        pass
+
+    def size(self) -> int:
+        return 0
+
+    def close(self) -> None:
+        pass
+
+
 NO_LOGS = (NullLogTable(), NullLogTable())
 
 

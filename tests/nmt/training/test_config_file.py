@@ -90,7 +90,9 @@ CORPORA = (
             "c.yaml:2: training.schedule: inverse_sqrt needs warmup",
         ),
         ("run: r\nx: {y: {z: 1}}\n", "c.yaml:2: unknown key 'x'"),
-        ("run: r\ndata: {'': {x: 1}}\n", "c.yaml: unknown key 'data.'"),
+        ("run: r\ndata: {'': {x: 1}}\n", "c.yaml:2: unknown key 'data.'"),
+        ("run: r\nmodel:\n  # small, type: rnn\n  type: nrn\n", "c.yaml:4: model.type: 'nrn' is unknown"),
+        ("run: r\ntraining:\n  dev_beam: 0\n", "c.yaml:2: training.metric: bleu needs dev_beam"),
         ("run: r\n? [1, 2]\n: 3\n", "c.yaml"),
         ("run: r\n2020-01-01: 3\n", "c.yaml"),
         ("run: r\nseed: " + "9" * 5000, "c.yaml: not valid YAML"),
@@ -114,7 +116,11 @@ CORPORA = (
             CORPORA + "      wieght: 2\n",
             "c.yaml:7: unknown key 'data.corpora[1].wieght', did you mean 'data.corpora[].weight'?",
         ),
-        (CORPORA + "      weight: x\n", "c.yaml:7: weight: Value 'x'"),
+        (CORPORA + "      weight: x\n", "c.yaml:7: data.corpora[1].weight: Value 'x'"),
+        (
+            CORPORA.replace("a.fr", "a.fr, weight: 1") + "      weight: x\n",
+            "c.yaml:7: data.corpora[1].weight: Value 'x'",
+        ),
         (CORPORA + "      tag: bt\n", "c.yaml:7: data.corpora[1].tag: 'bt' is not a tag"),
         (CORPORA + "      share: 0.4\n", "c.yaml:4: data.corpora[0].share: missing or 0"),
         (
@@ -277,7 +283,7 @@ def test_every_key_has_a_default(section: str, kind: str) -> None:
     schema, found = choose_schema([part({section: {"type": kind}})])
     assert (schema.section, found) == (section, kind)
     config = schema.defaults(kind)
-    keys = schema.keys()
+    keys = schema.keys
     for key in (key for key in keys if "[]" not in key):  # an item of a list
         assert OmegaConf.select(config, key, default=...) is not ..., key
     other = "lm" if section == "model" else "model"
@@ -296,7 +302,7 @@ def test_the_last_part_names_the_type() -> None:
     schema, kind = choose_schema([
         part({"lm": {"type": "cslm"}}), part({"lm": {"order": 3}}), part({"lm": {"type": "recurrent"}})
     ])  # fmt: skip
-    keys = set(schema.keys())
+    keys = set(schema.keys)
     assert kind == "recurrent" and "lm.cell" in keys and "lm.order" not in keys
 
 

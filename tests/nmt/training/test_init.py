@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+import yaml
 
 from nmt.data.batches import Batch, BatchStream, make_batch
 from nmt.errors import ConfigError
@@ -132,6 +133,12 @@ def test_sizes_and_strings() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("text", ["no", "on", "2024.10", "010", "1_000", "null", "runs/no", "."])
+def test_a_string_stays_what_it_is(text: str) -> None:
+    """Norwegian is not false, and a run of October no number."""
+    assert yaml.safe_load(quoted(text)) == text
+
+
 # ---- cost of training --------------------------------------------------------------------------------------
 
 LINES = [f"{'a b c d e f g '[: 2 + 2 * (number % 7)]}end" for number in range(90)]
@@ -218,7 +225,7 @@ def test_what_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
 
     batch = make_batch([[3]] * 4, [[4]] * 4)
     stream = SimpleNamespace(batches=lambda epoch: [batch])
-    monkeypatch.setattr("nmt.training.cost.update", update)
+    monkeypatch.setattr("nmt.training.loop.update", update)
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for seconds, updates in ((0, 2), (5.5, 6)):
         model = SimpleNamespace(train=lambda: None, device=torch.device("cpu"))

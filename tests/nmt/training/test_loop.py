@@ -40,9 +40,9 @@ from nmt.training.loop import (
 )
 from nmt.training.optimizers import current_rate
 from nmt.training.parallel import Team
-from nmt.training.state import DEV_COLUMNS, Board, Clock, LogTable, NullLogTable, TrainingLogs
+from nmt.training.state import DEV_COLUMNS, Board, Clock, LogTable, TrainingLogs
 from nmt.training.validation import DevScore
-from tests.nmt.training.jobs import NO_LOGS, PAIRS, make_job, tiny_model
+from tests.nmt.training.jobs import NO_LOGS, PAIRS, NullLogTable, make_job, tiny_model
 
 
 @pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
@@ -97,13 +97,21 @@ def test_the_best_validation_is_noted_and_a_plateau_lowers_the_rate() -> None:
     config, progress = TrainingConfig(decay=0.5, decay_patience=2), TrainingProgress()
     found = []
     for progress.step, value in enumerate([1.0, 2.0, 2.0, 1.5, 1.9, 2.5], 1):
-        better = judge(config, progress, value)
+        better = judge(progress, value)
         decay(config, progress, better, math.nan)
         found.append((better, progress.best_step, progress.bad, progress.decayed))
     assert found == [
         (True, 1, 0, 1.0), (True, 2, 0, 1.0), (False, 2, 1, 1.0), (False, 2, 2, 0.5), (False, 2, 3, 0.5),
         (True, 6, 0, 0.5),
     ]  # fmt: skip
+
+
+def test_a_cost_that_is_no_number_is_worse_than_any_other() -> None:
+    progress = TrainingProgress()
+    assert [judge(progress, value) for value in (math.nan, math.nan, -9.0, math.nan, -8.0)] == [
+        True, False, True, False, True,
+    ]  # fmt: skip
+    assert progress.best == -8.0
 
 
 def test_the_rate_is_halved_when_perplexity_falls_by_less_than_one() -> None:
@@ -114,7 +122,7 @@ def test_the_rate_is_halved_when_perplexity_falls_by_less_than_one() -> None:
     )
     found = []
     for progress.step, perplexity in enumerate([300.0, 200.0, 150.0, 149.5, 148.4, 149.0, 148.0, 147.2], 1):
-        decay(config, progress, judge(config, progress, -math.log(perplexity)), perplexity)
+        decay(config, progress, judge(progress, -math.log(perplexity)), perplexity)
         found.append(progress.decayed)
     # A fall of 1.1 from 149.5 to 148.4 is enough; the one of exactly 1 from 149 to 148 is, too.
     assert found == [1.0, 1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.125]
@@ -136,7 +144,7 @@ def test_bleu_that_stays_zero_leaves_the_choice_to_the_cost(
     ):
         score = DevScore(cost, bleu, signature="BLEU|tok:13a")
         progress.epoch, progress.batch = divmod(progress.step, 3)
-        log_validation(job, records, score, judge(job.training, progress, score.value("bleu")))
+        log_validation(job, records, score, judge(progress, score.value("bleu")))
         found.append((progress.best_step, progress.bad))
         assert limit_reached(job.training, progress) == (
             "patience: 2 validations without a better bleu" if progress.step == 6 else ""

@@ -195,7 +195,7 @@ from datetime import timedelta
 from pathlib import Path
 from nmt.errors import UserError
 from nmt.training import parallel
-parallel.LOST_AFTER, parallel.BEAT, parallel.DYING = timedelta(seconds=8), 1.0, 0.5
+parallel.LOST_AFTER, parallel.BEAT, parallel.GRACE = timedelta(seconds=8), 1.0, 0.5
 team, device = parallel.join("cpu", 1)
 with team.first_then_others(Path("none")):
     if team.first:

@@ -35,6 +35,17 @@ def adam(run: Path = Path(), seed: int = 0, tied: str = "none", **training: Any)
     return make_job(run, model, optimizer="adam", learning_rate=0.1, metric="cost", **training)
 
 
+def test_a_full_disk_is_reported_once(tmp_path: Path) -> None:
+    """The line that could not be written is still in the buffer of the file when it is closed."""
+    table = LogTable(tmp_path / "a.tsv", ["step"], None)
+    table.file.close()
+    table.file = open("/dev/full", "w", encoding="utf-8")
+    with pytest.raises(UserError, match=r"a\.tsv: cannot write"):
+        table.add({"step": "1"})
+    table.close()
+    assert table.file.closed
+
+
 @pytest.mark.parametrize("ema", [0, 0.9])
 def test_a_restored_training_continues_bit_by_bit(ema: float, tmp_path: Path) -> None:
     """Weights and their average, moments of the optimizer, random numbers of the dropout: after 3 + 3 updates
