@@ -102,11 +102,7 @@ def by_count(systems: Sequence[SystemOutput], counts: Mapping[str, Sequence[int]
 def lengths(test: TestSet) -> dict[str, list[int]]:
     """The number of words (`line_length`) of each source, of its first reference, and of the longer one; see
     `by_side`."""
-
-    def words(lines: Sequence[str]) -> list[int]:
-        return [line_length(line) for line in lines]
-
-    return by_side(words(test.sources), words(test.references[0]))
+    return by_side(list(map(line_length, test.sources)), list(map(line_length, test.references[0])))
 
 
 def by_length(systems: Sequence[SystemOutput], window: int = WINDOW, least: int = MIN_SENTENCES) -> Curves:

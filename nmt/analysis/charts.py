@@ -279,11 +279,8 @@ def signature_list(signatures: Sequence[str]) -> str:
     return f'<ul class="note signatures">{items}</ul>'
 
 
-def systems_table(
-    systems: Sequence[Row], name: str = "systems", caption: str = "Scores of the systems"
-) -> str:
-    """Render the table of the systems' scores. `systems`: see `ReportData.systems`; `name`: the table's id on
-    the page."""
+def systems_table(systems: Sequence[Row]) -> str:
+    """Render the table of the systems' scores. `systems`: see `ReportData.systems`."""
     columns = [
         Column("system", "name"),
         Column("BLEU", "bleu", 2, best=True),
@@ -292,7 +289,7 @@ def systems_table(
         Column("chrF", "chrf", 2, best=True),
         Column("length ratio", "ratio", 3),
     ]
-    return table_html(name, caption, columns, systems)
+    return table_html("systems", "Scores of the systems", columns, systems)
 
 
 def subsets_table(subsets: Sequence[Row]) -> str:

@@ -1,6 +1,7 @@
 """Learning curves of runs, read from the tables that training writes."""
 
 import argparse
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def read_column(path: Path, name: str) -> LearningCurve:
             raise DataError(
                 f"{path}:{number}: expected {len(header)} columns of numbers; was the log changed by hand?"
             ) from error
-        if value == value:  # nan: BLEU was not measured
+        if not math.isnan(value):  # nan: BLEU was not measured
             curve.append((step, value))
     return curve
 

@@ -147,18 +147,10 @@ class WordMapAnalysis:
 
     def run(self, args: argparse.Namespace) -> Findings:
         run = load_run(args, args.run)
-        import torch
-
-        from nmt.models.protocols import WordEmbeddings
-
         member = run.members[0]
         vocab = member.source_words if args.side == "source" else member.target_words
-        if not isinstance(member.model, WordEmbeddings):
-            raise ConfigError(f"{args.run}: models of this type have no word vectors")
         ids = list(range(len(SPECIALS), min(len(vocab), args.count + len(SPECIALS))))
-        rows = torch.tensor(ids, device=member.model.device)
-        with torch.no_grad():
-            vectors = member.model.word_embedding(args.side)(rows).cpu().numpy()
+        vectors = word_vectors(member.model, ids, args).cpu().numpy()
         return map_findings(args, vocab.decode(ids), vectors, f"{args.side} words of {run.name}")
 
 
@@ -290,12 +282,7 @@ class NeighborsAnalysis:
         parser.add_argument(
             "--words", nargs="+", required=True, metavar="WORD", help="words, segmented as in the run"
         )
-        parser.add_argument(
-            "--side",
-            choices=("source", "target"),
-            default="source",
-            help="for a translator: the side whose words are used",
-        )
+        add_side(parser)
         parser.add_argument(
             "--before-highway",
             action="store_true",
@@ -328,6 +315,16 @@ class NeighborsAnalysis:
             for word, group in groupby(neighbors, key=lambda neighbor: neighbor.word)
         ]
         return Findings(record_table(Neighbor, neighbors, known="d", cosine=".4f"), summary)
+
+
+def add_side(parser: Parser) -> None:
+    """Add --side, which `load_words` reads."""
+    parser.add_argument(
+        "--side",
+        choices=("source", "target"),
+        default="source",
+        help="for a translator: the side whose words are used",
+    )
 
 
 def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Vocab, list[int], object]:
@@ -389,12 +386,7 @@ class VectorsAnalysis:
 
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
-        parser.add_argument(
-            "--side",
-            choices=("source", "target"),
-            default="source",
-            help="for a translator: the side whose words are used",
-        )
+        add_side(parser)
         options.add_output(parser)
 
     def run(self, args: argparse.Namespace) -> None:

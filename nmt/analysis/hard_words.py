@@ -29,6 +29,7 @@ from nmt.text.vocab import HEADER, Vocab
 
 log = logging.getLogger(__name__)
 
+WORD_START = "\u2581"  # begins the first unit of a word in SentencePiece
 TrainingCounts = Mapping[str, int]  # how often each word occurs in the training text
 Counts = dict[str, list[int]]  # source, reference, both -> a number for each sentence
 
@@ -131,10 +132,10 @@ def match_case(counts: TrainingCounts, test: TestSet) -> TrainingCounts:
     """If the test set is scored without case, lower-case the words and add up their counts."""
     if not test.lowercase:
         return counts
-    lowered: Counter[str] = Counter()
+    lower_case: Counter[str] = Counter()
     for word, count in counts.items():
-        lowered[word.lower()] += count
-    return lowered
+        lower_case[word.lower()] += count
+    return lower_case
 
 
 def rare_name(most: int) -> str:
@@ -224,7 +225,7 @@ def likely_mismatch(
 
 def is_subwords(words: Collection[str]) -> bool:
     """Whether these are subword units of BPE (`lower@@`) or SentencePiece (`\u2581case`)."""
-    marked = sum(word.endswith("@@") or word.startswith("\u2581") for word in words)
+    marked = sum(word.endswith(SEPARATOR) or word.startswith(WORD_START) for word in words)
     return marked > SUBWORD_SHARE * len(words)
 
 
@@ -387,9 +388,6 @@ def by_rare(
 
 
 # ---- segmented words ---------------------------------------------------------------------------------------
-
-
-WORD_START = "\u2581"  # begins the first unit of a word in SentencePiece
 
 
 def read_units(path: str, test: TestSet, tokenized: bool) -> tuple[list[list[str]], list[list[str]]] | None:

@@ -48,7 +48,6 @@ from nmt.cli import options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.cli.options import Parser
 from nmt.config.settings import number
-from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.runs import directory as run_directory
 from nmt.search.config import BeamConfig
@@ -321,11 +320,10 @@ class ReportAnalysis:
         options.add_compute(parser)
 
     def run(self, args: argparse.Namespace) -> None:
-        check_names(args.names, args.systems, "systems")
+        given = [path.rstrip("/") for path in args.systems]
+        check_names(args.names, given, "systems")
         vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
-        names = args.names or unique_names([path.rstrip("/") for path in args.systems])
-        if len(set(names)) < len(names):
-            raise ConfigError("two systems have the same name; give different ones with --names")
+        names = args.names or unique_names(given)
         paths = dict(zip(names, args.systems, strict=True))
         runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
         curves = {name: read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}

@@ -150,6 +150,7 @@ class AttentionAnalysis:
 MIN_WEIGHT = 0.1  # edges of smaller weights are not drawn
 STEP, ROW, MARGIN = 62.0, 44.0, 40.0  # pixels: between words, between levels, around
 FONT = 14
+COLORS = {"new": "#1b6ca8", "left": "#3c3c3c", "right": "#3c3c3c"}
 
 
 @dataclass
@@ -186,8 +187,8 @@ def parse_nodes(gates: NDArray[np.floating]) -> list[MergeNode]:
     ]
 
 
-def visible_edges(nodes: Sequence[MergeNode], least: float = MIN_WEIGHT) -> list[MergeEdge]:
-    """List the edges with a weight above `least`: two for a new combination, one for a copy."""
+def visible_edges(nodes: Sequence[MergeNode]) -> list[MergeEdge]:
+    """List the edges with a weight above MIN_WEIGHT: two for a new combination, one for a copy."""
     edges = []
     for node in nodes:
         for kind, weight, children in (
@@ -195,7 +196,7 @@ def visible_edges(nodes: Sequence[MergeNode], least: float = MIN_WEIGHT) -> list
             ("left", node.left, (0,)),
             ("right", node.right, (1,)),
         ):
-            if weight > least:
+            if weight > MIN_WEIGHT:
                 edges += [
                     MergeEdge(
                         level=node.level,
@@ -219,23 +220,18 @@ def parse_table(units: Sequence[str], nodes: Sequence[MergeNode]) -> ResultTable
 
 
 def draw_parse(
-    units: Sequence[str],
-    nodes: Sequence[MergeNode],
-    translations: Sequence[tuple[str, float]] = (),
-    least: float = MIN_WEIGHT,
+    units: Sequence[str], nodes: Sequence[MergeNode], translations: Sequence[tuple[str, float]]
 ) -> str:
-    """Draw the triangle of nodes as SVG, root on top, with darker edges for larger weights.
-
-    Edges with a weight of at most `least` are left out. `translations`, (text, natural log p) each, are
-    written below the triangle with their -log p.
-    """
+    """Draw the triangle of nodes as SVG, root on top, with darker edges for larger weights; see
+    `visible_edges`. `translations`, (text, natural log p) each, are written below the triangle with their
+    -log p."""
     T, words = len(units), [escape(printable(unit)) for unit in units]
     texts = [f"{-log_prob:.2f}   {escape(printable(text))}" for text, log_prob in translations]
     width, height = 2 * MARGIN + STEP * max(T - 1, 6), 2 * MARGIN + ROW * (T - 1) + 24
     lines = [
         f'<line {line_ends(edge, T)} stroke="{COLORS[edge.kind]}" stroke-width="{4 * edge.weight:.2f}" '
         f'stroke-opacity="{edge.weight:.3f}"/>'
-        for edge in visible_edges(nodes, least)
+        for edge in visible_edges(nodes)
     ]
     dots = [
         f'<circle {circle_center(node, T)} r="3"><title>{node_title(words, node)}</title></circle>'
@@ -257,9 +253,6 @@ def draw_parse(
     return "\n".join(
         [head, '<rect width="100%" height="100%" fill="white"/>', *lines, *dots, *leaves, *below, "</svg>"]
     )
-
-
-COLORS = {"new": "#1b6ca8", "left": "#3c3c3c", "right": "#3c3c3c"}
 
 
 def node_position(level: int, position: int, T: int) -> tuple[float, float]:

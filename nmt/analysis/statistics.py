@@ -21,7 +21,7 @@ from nmt.cli.options import Parser
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.files import check_texts
-from nmt.metrics import BleuStatistics, check_tokenizer
+from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_tokenizer
 
 # ---- resampling --------------------------------------------------------------------------------------------
 # BLEU of many groups of sentences at once, and confidence intervals by bootstrap resampling (Koehn 2004).
@@ -44,11 +44,7 @@ def bleu_scores(sums: NDArray[np.generic], effective_order: bool = False) -> Flo
     With `effective_order`, for single sentences, orders without n-grams are left out of the mean.
     """
     numbers = np.asarray(sums, np.float64)
-    matches, totals, (length, reference) = (
-        numbers[..., :4],
-        numbers[..., 4:8],
-        np.moveaxis(numbers[..., 8:], -1, 0),
-    )
+    matches, totals, length, reference = numbers[..., :4], numbers[..., 4:8], numbers[..., 8], numbers[..., 9]
     present = totals > 0
     halved = np.cumsum((matches == 0) & present, -1)  # orders without matches so far, which halve the count
     smoothed = np.where(matches > 0, matches, 0.5**halved) / np.maximum(totals, 1)
@@ -144,7 +140,7 @@ def paired_bootstrap(
     names: Sequence[str],
     systems: Sequence[Sequence[str]],
     references: Sequence[Sequence[str]],
-    tokenize: str = "13a",
+    tokenize: str = DEFAULT_TOKENIZER,
     samples: int = SAMPLES,
     lowercase: bool = False,
 ) -> tuple[list[BootstrapScores], list[str]]:
@@ -206,7 +202,9 @@ def read_scores(path: str) -> list[float]:
         try:
             scores.append(float(files.split_words(line)[0]))
         except (ValueError, IndexError) as error:
-            raise DataError(f"{path}:{number}: expected a number first, found {line[:40]!r}") from error
+            raise DataError(
+                f"{files.name_of(path)}:{number}: expected a number first, found {line[:40]!r}"
+            ) from error
     return scores
 
 
@@ -321,7 +319,7 @@ class ScoresAnalysis:
         if len(first) != len(second):
             raise files.unequal([args.first, args.second], [len(first), len(second)])
         if not first:
-            raise DataError(f"{args.first}: empty file, expected one number a line")
+            raise DataError(f"{files.name_of(args.first)}: empty file, expected one number a line")
         x_name, y_name = args.names or (Path(args.first).name, Path(args.second).name)
         result = correlate(first, second)
         title = args.title or f"r = {result.pearson:.3f}"

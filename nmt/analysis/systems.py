@@ -2,6 +2,7 @@
 
 import argparse
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +18,15 @@ from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
 from nmt.io import files
 from nmt.io.files import check_lines
-from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics, bleu_splitter, check_tokenizer
+from nmt.metrics import (
+    DEFAULT_TOKENIZER,
+    BleuScore,
+    BleuStatistics,
+    ChrfScore,
+    ChrfStatistics,
+    bleu_splitter,
+    check_tokenizer,
+)
 
 
 @dataclass
@@ -28,7 +37,7 @@ class TestSet:
 
     sources: list[str]
     references: list[list[str]]
-    tokenize: str = "13a"  # sacreBLEU's tokenizer
+    tokenize: str = DEFAULT_TOKENIZER  # of sacreBLEU
     lowercase: bool = False  # score without regard to case
 
     @cached_property
@@ -89,15 +98,15 @@ def read_systems(
     references: Sequence[str],
     hypotheses: Sequence[str],
     names: Sequence[str] | None = None,
-    tokenize: str = "13a",
+    tokenize: str = DEFAULT_TOKENIZER,
     lowercase: bool = False,
 ) -> list[SystemOutput]:
     """Read a test set and the outputs of systems, text or n-best lists, from files.
 
     If `source` is empty, the first reference stands in for it. `names` default to file names; `tokenize` is
-    sacreBLEU's tokenizer; `lowercase` scores without regard to case. ConfigError for an unknown tokenizer or
-    a wrong number of names, before anything is read; DataError for a file that is empty or of another
-    length; TypeError for a str instead of a list.
+    sacreBLEU's tokenizer; `lowercase` scores without regard to case. ConfigError for an unknown tokenizer, a
+    wrong number of names or two equal ones, before anything is read; DataError for a file that is empty or of
+    another length; TypeError for a str instead of a list.
     """
     for lines, what in ((references, "references"), (hypotheses, "hypotheses"), (names, "names")):
         check_lines(lines, what)
@@ -130,14 +139,14 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
     if lines and re.match(r"\d+ \|\|\| ", lines[0]):
         best: dict[int, str] = {}
         for number, line in enumerate(lines, 1):
-            entry = nbest.parse(line, f"{path}:{number}")
+            entry = nbest.parse(line, f"{files.name_of(path)}:{number}")
             best.setdefault(entry.sentence, " ".join(entry.words))
         missing = [number for number in range(count) if number not in best]
         if missing or len(best) != count:
             problem = f"sentence {missing[0]} is missing" if missing else f"sentence {max(best)}"
             raise DataError(
-                f"{path}: {problem}, but {source} has {count} lines; an n-best list needs entries "
-                "for every sentence, numbered from 0"
+                f"{files.name_of(path)}: {problem}, but {source} has {count} lines; an n-best list needs "
+                "entries for every sentence, numbered from 0"
             )
         return [best[number] for number in range(count)]
     if len(lines) != count:
@@ -180,7 +189,10 @@ def add_references(parser: Parser) -> None:
         help="one or more reference translations",
     )
     parser.add_argument(
-        "--bleu-tokenize", default="13a", metavar="NAME", help="sacreBLEU tokenizer; none for tokenized text"
+        "--bleu-tokenize",
+        default=DEFAULT_TOKENIZER,
+        metavar="NAME",
+        help="sacreBLEU tokenizer; none for tokenized text",
     )
     parser.add_argument(
         "--lowercase", "-lc", action="store_true", help="score without regard to case (case:lc in signatures)"
@@ -211,9 +223,13 @@ def load_systems(args: argparse.Namespace, least: int = 1) -> list[SystemOutput]
 
 
 def check_names(names: Sequence[str] | None, values: Sequence[str], what: str) -> None:
-    """ConfigError unless --names has as many entries as `values`, which messages call `what`."""
+    """ConfigError unless --names has as many entries as `values`, which messages call `what`, and if two of
+    the names, without --names two of `values`, are equal: results are stored by name."""
     if names and len(names) != len(values):
         raise ConfigError(f"--names: {len(names)} names for {len(values)} {what}; give one for each")
+    for name, count in Counter(names or values).items():
+        if count > 1:
+            raise ConfigError(f"two {what} have the same name, {name}; give different ones with --names")
 
 
 def score_summary(systems: Sequence[SystemOutput]) -> list[str]:
