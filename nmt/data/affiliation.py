@@ -114,11 +114,11 @@ def affiliate_pair(links: Links, source: int, target: int, within: str) -> list[
     return affiliations_by_phrase(links, phrases, target) if phrases else affiliations(links, source, target)
 
 
-def fewest_phrases(links: Links, source: int, target: int, longest: int = LONGEST) -> list[Phrase]:
+def fewest_phrases(links: Links, source: int, target: int) -> list[Phrase]:
     """Segment a sentence pair into the fewest phrase pairs, as a decoder would to translate a sentence of its
-    training text. `source`, `target`: numbers of words; `longest`: maximum number of words on either side of
-    a phrase pair. The phrases cover all target words, in order, but not each source word without links.
-    Returns [] if the alignment allows no segmentation."""
+    training text. `source`, `target`: numbers of words; a phrase pair has at most LONGEST words on either
+    side. The phrases cover all target words, in order, but not each source word without links. Returns [] if
+    the alignment allows no segmentation."""
     by_source: list[list[int]] = [[] for _ in range(source)]
     by_target: list[list[int]] = [[] for _ in range(target)]
     for a, b in links:
@@ -126,11 +126,11 @@ def fewest_phrases(links: Links, source: int, target: int, longest: int = LONGES
         by_target[b].append(a)
     best: list[list[Phrase] | None] = [[], *[None] * target]  # fewest phrases for the first n target words
     for end in range(target):
-        for start in range(max(0, end - longest + 1), end + 1):
+        for start in range(max(0, end - LONGEST + 1), end + 1):
             shorter, current = best[start], best[end + 1]
             if shorter is not None and (current is None or len(shorter) + 1 < len(current)):
                 span = source_span(start, end, by_source, by_target)
-                if span and span[1] - span[0] < longest:
+                if span and span[1] - span[0] < LONGEST:
                     best[end + 1] = [*shorter, (span, (start, end))]
     return best[target] or []
 

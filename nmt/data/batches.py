@@ -216,11 +216,8 @@ class Packed:
 
     def split(self, values: Tensor) -> list[Tensor]:
         """Values of the tokens, (N, ...), as one tensor per sentence, in the order of the batch."""
-        count = len(self.order)
-        by_row = torch.argsort(self.rows, stable=True)
-        lengths = torch.bincount(self.rows, minlength=count).tolist()
-        parts = torch.split(values[by_row], lengths)
-        result: list[Tensor] = [values[:0]] * count
+        parts = torch.split(values[torch.argsort(self.rows, stable=True)], self.lengths.tolist())
+        result: list[Tensor] = [values[:0]] * len(self.order)
         for part, sentence in zip(parts, self.order.tolist(), strict=True):
             result[sentence] = part
         return result

@@ -206,7 +206,8 @@ def store(
     try:
         directory.mkdir(parents=True, exist_ok=True)
         (directory / STAMP).unlink(missing_ok=True)
-        sides += [SideWriter(directory, name, len(vocab)) for name, vocab in vocabs.items()]
+        for name, vocab in vocabs.items():
+            sides.append(SideWriter(directory, name, len(vocab)))
         yield sides
         parts = {name: path for side in sides for name, path in side.finish().items()}
         widths = [side.type.__name__ for side in sides]

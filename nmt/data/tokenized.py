@@ -27,6 +27,8 @@ from nmt.text.pipeline import TextPipeline
 from nmt.text.tokenize import Tokenizer, TokenizerSettings
 from nmt.work.executors import convert_lines
 
+log = logging.getLogger(__name__)
+
 # ---- duplicate lines ---------------------------------------------------------------------------------------
 # Duplicate lines are detected in bounded memory: their digests are stored in an anonymous temporary file.
 
@@ -71,8 +73,6 @@ class Digests:
 
 
 # ---- text of several corpora -------------------------------------------------------------------------------
-
-log = logging.getLogger(__name__)
 
 
 class ListedText:
@@ -140,7 +140,7 @@ def clean_config(config: FilterConfig) -> CleanConfig:
     )
 
 
-# ---- tokenized ---------------------------------------------------------------------------------------------
+# ---- tokenized text ----------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
 Row = tuple[list[str], ...]  # the words of a line of each text

@@ -10,7 +10,7 @@ from nmt.data import binarized, running
 from nmt.data.binarized import BinarizeReport, binarize, id_type, open_corpus, read_stamp
 from nmt.data.corpus import Pair
 from nmt.data.running import ChunkStream, as_corpus, join_sentences
-from nmt.errors import DataError
+from nmt.errors import DataError, UserError
 from nmt.io import manifest
 from nmt.text.vocab import EOS, UNK, Vocab
 
@@ -86,6 +86,14 @@ def test_an_interrupted_start_leaves_nothing_that_looks_whole(tmp_path: Path) ->
     assert read_stamp(tmp_path) == {}
     with pytest.raises(DataError, match="no binarized corpus"):
         open_corpus(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_keeps_no_unfinished_files(tmp_path: Path) -> None:
+    """The files of the source can be opened, that of the target cannot."""
+    (tmp_path / "target.ids.part").mkdir()
+    with pytest.raises(UserError, match="cannot write"):
+        binarize(PAIRS, *vocabs(), tmp_path, 3, "s")
+    assert [path.name for path in tmp_path.iterdir()] == ["target.ids.part"]
 
 
 @pytest.mark.parametrize("name", FILES)
