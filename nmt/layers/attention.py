@@ -107,11 +107,7 @@ def sentence_grid(sentence: Tensor, count: int) -> HypothesisGrid:
     hypotheses."""
     counts = torch.bincount(sentence, minlength=count)
     W = max(1, int(counts.max())) if count else 1
-    order = sentence.argsort(stable=True)
-    column = torch.empty_like(sentence)
-    number = torch.arange(len(sentence), device=sentence.device)
-    column[order] = number - (counts.cumsum(0) - counts).index_select(0, sentence[order])
-    return HypothesisGrid(None, sentence * W + column, (count, W))
+    return HypothesisGrid(None, sentence * W + columns(sentence, counts), (count, W))
 
 
 def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> HypothesisGrid:
@@ -122,10 +118,18 @@ def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> 
     W = int(counts.max()) if len(counts) else 1
     if len(used) * W > dense * len(sentence):
         return HypothesisGrid(used=sentence, index=None, shape=(len(sentence), 1))
+    index = row * W + columns(row, counts)
+    return HypothesisGrid(None if len(used) == count else used, index, (len(used), W))
+
+
+def columns(row: Tensor, counts: Tensor) -> Tensor:
+    """The column of each hypothesis in a grid, its number among those of its row: (R,). `row` (R,): its row;
+    `counts`: hypotheses of each row."""
     order = row.argsort(stable=True)
     column = torch.empty_like(row)
-    column[order] = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row[order]]
-    return HypothesisGrid(None if len(used) == count else used, row * W + column, (len(used), W))
+    number = torch.arange(len(row), device=row.device)
+    column[order] = number - (counts.cumsum(0) - counts).index_select(0, row[order])
+    return column
 
 
 def grids_by_size(sentence: Tensor, count: int) -> list[tuple[Tensor, HypothesisGrid]]:
@@ -257,7 +261,8 @@ class AdditiveAttention(nn.Module):
         parts = grids_by_size(sentence, len(memory.keys))
         results = [self._attend_in_grid(query[rows], memory, grid) for rows, grid in parts]
         back = torch.cat([rows for rows, _ in parts]).argsort()
-        return torch.cat([mean for mean, _ in results])[back], torch.cat([each for _, each in results])[back]
+        means, weights = (torch.cat(values)[back] for values in zip(*results, strict=True))
+        return means, weights
 
     def _attend_in_grid(
         self, query: Tensor, memory: AttentionMemory, grid: HypothesisGrid

@@ -43,7 +43,7 @@ def unroll_in_segments(
     return torch.cat(segments), state
 
 
-def recomputed(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+def recompute(layer: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Compute layer(x), storing only x: the backward pass computes the rest again, with the same dropout."""
     output: Tensor = checkpoint(layer, x, use_reentrant=False, context_fn=contexts)
     return output

@@ -18,7 +18,7 @@ from nmt.config.settings import MOST_UNITS, choice, name_in, number, setting
 from nmt.errors import ConfigError
 from nmt.layers.attention import AttentionMemory, WordGrid
 from nmt.layers.key_values import CacheStep, SourceStep
-from nmt.layers.recompute import recomputed
+from nmt.layers.recompute import recompute
 
 # ---- positions ---------------------------------------------------------------------------------------------
 # Position vectors tell the words of a sentence apart: vectors added to word vectors (Vaswani et al.
@@ -458,7 +458,7 @@ class Stack(nn.Module):
         again = self.recompute and torch.is_grad_enabled()
         for index in range(len(self.layers)):
             compute = partial(self.layer, index, grid, to_source)
-            x = recomputed(compute, x) if again and index != shown.layer else compute(x)
+            x = recompute(compute, x) if again and index != shown.layer else compute(x)
         return x if self.norm is None else self.norm(x), to_source.weights
 
     def layer(self, index: int, grid: WordGrid, to_source: LayerwiseAttention, x: Tensor) -> Tensor:

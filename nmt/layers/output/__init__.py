@@ -30,7 +30,9 @@ def make_output(settings: OutputSettings, inputs: int, vocab_size: int, bias: bo
     """Create the layer that a section's settings describe, over `vocab_size` words from features of width
     `inputs`. `settings.output` must be in OUTPUTS. `bias`: whether each word has a bias."""
     layer = OUTPUTS[settings.output]
-    return layer(inputs, vocab_size, bias, *[settings] * bool(layer.reads))
+    if layer.reads:
+        return layer(inputs, vocab_size, bias, settings)
+    return layer(inputs, vocab_size, bias)
 
 
 def check_output(settings: OutputSettings, section: str, tied: bool = False) -> None:
@@ -49,12 +51,11 @@ def check_output(settings: OutputSettings, section: str, tied: bool = False) -> 
         refuse(settings, section, "tied", f"{section}.tied")
 
 
-def refuse(settings: OutputSettings, section: str, what: str, key: str) -> None:
-    """ConfigError if the layer cannot be combined with a setting. `what`: `tied`, `label_smoothing` or `ema`;
+def refuse(settings: OutputSettings, section: str, name: str, key: str) -> None:
+    """ConfigError if the layer cannot be combined with a setting. `name`: `tied`, `label_smoothing` or `ema`;
     `key`: its full key, for the message."""
-    layer = OUTPUTS[settings.output]
-    if what in layer.refuses:
+    if reason := OUTPUTS[settings.output].refuses.get(name):
         raise ConfigError(
-            f"{key}: cannot be combined with {section}.output: {settings.output}: {layer.refuses[what]}; "
-            f"turn it off, or use output: softmax"
+            f"{key}: cannot be combined with {section}.output: {settings.output}: {reason}; turn it off, or "
+            "use output: softmax"
         )

@@ -59,9 +59,8 @@ class _CrossEntropy(torch.autograd.Function):
             if log_z is not None:
                 total += penalty * log_z.double().square().sum()
                 scores *= 1 + 2 * penalty * log_z
-            scores.scatter_add_(
-                1, answers, scores.new_full(answers.shape, smoothing - 1)
-            )  # softmax minus the answer
+            # softmax minus the answer
+            scores.scatter_add_(1, answers, scores.new_full(answers.shape, smoothing - 1))
             if smoothing:
                 scores[:, :vocab_size] -= smoothing / vocab_size
             if d_bias is not None:
@@ -171,14 +170,13 @@ class Softmax(OutputLayer):
         and without gradients, cached until they change."""
         if self.training or torch.is_grad_enabled():
             return aligned(*self.weights())
-        version = (self.words.data_ptr(), self.words._version)
+        tensors = (self.words, self.words_bias, *self.buffers(recurse=False))
+        version = [(tensor.data_ptr(), tensor._version) for tensor in tensors if tensor is not None]
         cached = self._aligned  # read once: another thread may replace it
         if cached is None or cached[0] != version:
             matrix, bias = self.weights()
-            cached = self._aligned = (
-                version,
-                aligned(matrix.detach(), None if bias is None else bias.detach()),
-            )
+            padded = aligned(matrix.detach(), None if bias is None else bias.detach())
+            cached = self._aligned = version, padded
         return cached[1]
 
     def room(self, rows: int) -> Tensor:

@@ -90,8 +90,7 @@ def huffman(counts: Ints, arity: int) -> Hierarchy:
     times (Huffman 1952). Only one node, among the deepest, may have fewer children."""
     order = np.argsort(counts, kind="stable")
     weights = counts[order].tolist()
-    remainder = len(counts) % (arity - 1) if arity > 2 else 0
-    first = (remainder - 2) % (arity - 1) + 2 if arity > 2 else 2  # children of the first node
+    first = (len(counts) - 2) % (arity - 1) + 2  # children of the first node
     leaves, merged = deque(zip(weights, order.tolist(), strict=True)), deque[tuple[int, int]]()
     children: list[list[int]] = []  # of each node: a word, or -1 - a node
     while len(leaves) + len(merged) > 1 or not children:

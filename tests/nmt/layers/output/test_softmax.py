@@ -25,6 +25,15 @@ def expected(layer: Softmax, rows: Tensor) -> Tensor:
     return torch.log_softmax(F.linear(rows, layer.words, layer.words_bias), 1)
 
 
+@torch.no_grad()
+def test_what_is_cached_follows_the_bias_too() -> None:
+    layer, rows = make(), features()
+    layer.log_probs(rows)
+    assert layer.words_bias is not None
+    layer.words_bias[0] += 1
+    assert torch.allclose(layer.log_probs(rows), expected(layer, rows), atol=1e-12)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 def test_cross_entropy_is_torchs_with_its_gradients(bias: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(softmax, "BLOCK", 4)  # several blocks, the last one shorter
