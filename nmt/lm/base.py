@@ -3,7 +3,7 @@
 A model of your own defines `embedding`, `output` and `read`, and for search and sampling `start` and `step`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
@@ -19,8 +19,9 @@ from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import Walk, level_words, walk_tries, word_scores
+from nmt.layers.batch_scores import Walk, level_words, on_device, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, check_output
+from nmt.text.vocab import BOS
 
 
 @dataclass
@@ -225,15 +226,26 @@ def choose_scorer(model: LanguageModel, normalized: bool, directory: Path) -> Te
     return scorer
 
 
-def trie_scores(texts: Sequence[Ids], ends: bool, walk: Callable[[Ints], Walk[Any]]) -> Floats:
-    """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `walk`: makes a
-    model's walk, given the distinct ids of the texts, BOS first. `ends`: include end symbols."""
+def trie_scores(model: Any, texts: Sequence[Ids], ends: bool, first_word: int = BOS) -> Floats:
+    """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `model`: a
+    SoftmaxLM with the methods `start`, `advance`, `reorder` and `join`; `ends`: include end symbols;
+    `first_word`: the id that the model reads before the first word."""
     if not texts:
         return np.zeros(0)
     levels = prefix_tree.levels(texts, [0] * len(texts))
     words, index = level_words(levels)
+    ids = on_device(np.where(words == BOS, first_word, words), model.device)
+
+    walk = Walk(
+        device=model.device,
+        output=model.output,
+        start=lambda: model.start([()]),
+        step=lambda state, rows, first: model.advance(state, ids[rows]),
+        reorder=model.reorder,
+        join=model.join,
+    )
     with torch.no_grad():
-        return walk_tries(walk(words), levels, index, len(texts), ends)
+        return walk_tries(walk, levels, index, len(texts), ends)
 
 
 class SoftmaxLM(LanguageModel):

@@ -9,10 +9,8 @@ B sentences or tracks, N words, R rows (hypotheses), H hidden units, S size of a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -21,7 +19,6 @@ from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch, Ids
 from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.cells import (
     CONFIGURED_CELLS,
     GRU,
@@ -42,7 +39,6 @@ from nmt.lm.base import (
     Carried,
     FeatureLM,
     Floats,
-    Ints,
     LanguageModel,
     LMConfig,
     RunFile,
@@ -221,16 +217,7 @@ class RecurrentLM(FeatureLM):
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `ends`: include
         end symbols."""
-
-        def walk(words: Ints) -> Walk[Tensor]:
-            ids = on_device(np.where(words == BOS, EOS, words), self.device)
-
-            def step(state: Tensor, rows: Tensor, first: bool) -> tuple[Tensor, Tensor]:
-                return self.advance(state, ids[rows])
-
-            return Walk(self.device, self.output, partial(self.start, [()]), step, self.reorder, self.join)
-
-        return trie_scores(texts, ends, walk)
+        return trie_scores(self, texts, ends, first_word=EOS)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         """The state before a sentence, a row for each source: (R, S). Sources are ignored."""

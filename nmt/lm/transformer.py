@@ -6,7 +6,6 @@ vocabulary.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import ClassVar
 
 import torch
@@ -15,12 +14,11 @@ from torch import Tensor, nn
 from nmt.config.settings import choice, number, setting
 from nmt.data.batches import Batch, Ids
 from nmt.layers.attention import WordGrid
-from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.key_values import KeyValueCache
 from nmt.layers.output import check_output, make_output
 from nmt.layers.transformer import Stack, TransformerSizes
-from nmt.lm.base import Floats, Ints, LMConfig, SoftmaxLM, trie_scores
+from nmt.lm.base import Floats, LMConfig, SoftmaxLM, trie_scores
 from nmt.text.vocab import BOS
 
 
@@ -75,16 +73,7 @@ class TransformerLM(SoftmaxLM):
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `ends`: include
         end symbols."""
-
-        def walk(words: Ints) -> Walk[KeyValueCache]:
-            ids = on_device(words, self.device)
-
-            def step(state: KeyValueCache, rows: Tensor, first: bool) -> tuple[Tensor, KeyValueCache]:
-                return self.advance(state, ids[rows])
-
-            return Walk(self.device, self.output, partial(self.start, [()]), step, self.reorder, self.join)
-
-        return trie_scores(texts, ends, walk)
+        return trie_scores(self, texts, ends)
 
     def start(self, sources: Sequence[Ids]) -> KeyValueCache:
         """The state before a sentence, a row for each source. Sources are ignored."""

@@ -36,6 +36,17 @@ def word_vectors(config: RNNConfig, vocab_size: int, spelling: Sequence[str] | N
     return CharacterWords(spelling, config.embedding)
 
 
+def summary_matrix(config: RNNConfig) -> nn.Parameter | None:
+    """V of c = tanh(V h), for `summary: tanh`; None for other encoders."""
+    size = config.context
+    return nn.Parameter(torch.empty(size, size)) if config.summary == "tanh" else None
+
+
+def summarize(vectors: Tensor, matrix: nn.Parameter | None) -> Tensor:
+    """c of B sentences: tanh(V h) for their vectors h (B, C), or h itself without a matrix V."""
+    return vectors if matrix is None else torch.tanh(F.linear(vectors, matrix))
+
+
 class RNNEncoder(nn.Module):
     """Reads the source including its end symbol; c is the last state (van Merriënboer 2018, section 4.2.1).
 
@@ -51,17 +62,11 @@ class RNNEncoder(nn.Module):
         self.cell = config.make_cell(config.embedding, H)
         self.upper = nn.ModuleList(config.make_cell(wide, H) for _ in range(1, config.encoder_layers))
         both = config.encoder == "birnn"
-        self.backward_cells = (
-            nn.ModuleList(
-                config.make_cell(wide if layer else config.embedding, H)
-                for layer in range(config.encoder_layers)
-            )
-            if both
-            else None
-        )
-        size = config.context
-        # V of c = tanh(V h)
-        self.summary = nn.Parameter(torch.empty(size, size)) if config.summary == "tanh" else None
+        self.backward_cells: nn.ModuleList | None = None
+        if both:
+            widths = [config.embedding, *[wide] * (config.encoder_layers - 1)]
+            self.backward_cells = nn.ModuleList(config.make_cell(width, H) for width in widths)
+        self.summary = summary_matrix(config)
         self.dropout, self.reverse = config.dropout, config.reverse
         self.from_backward = both and bool(config.attention)
 
@@ -83,7 +88,7 @@ class RNNEncoder(nn.Module):
         if self.backward_cells:
             first = states[: len(source.order), H:]  # the backward states at the first word
             last = first if self.from_backward else torch.cat([last[:, :H], first], 1)
-        summary = self._summarize(torch.empty_like(last).index_copy(0, source.order, last))
+        summary = summarize(torch.empty_like(last).index_copy(0, source.order, last), self.summary)
         return Encoded(summary=summary, states=states, source=source)
 
     @staticmethod
@@ -96,9 +101,6 @@ class RNNEncoder(nn.Module):
         turned = source.reversed_order()
         read_back = backward.unroll(inputs.index_select(0, turned), source.sizes, start)
         return torch.cat([states, read_back.index_select(0, turned)], 1)
-
-    def _summarize(self, c: Tensor) -> Tensor:
-        return c if self.summary is None else torch.tanh(F.linear(c, self.summary))
 
     @property
     def shares_prefixes(self) -> bool:
@@ -131,7 +133,7 @@ class RNNEncoder(nn.Module):
                 c[torch.from_numpy(level.ended).to(device)] = self.cell.output(
                     state[torch.from_numpy(level.nodes).to(device)]
                 )
-        return self._summarize(c)
+        return summarize(c, self.summary)
 
 
 class GrConvEncoder(nn.Module):
@@ -147,11 +149,7 @@ class GrConvEncoder(nn.Module):
         super().__init__()
         self.embedding = word_vectors(config, vocab_size, spelling)
         self.layer = GatedConvolution(config.embedding, config.encoder_units, config.bias)
-        self.summary = (
-            nn.Parameter(torch.empty(config.encoder_units, config.encoder_units))
-            if config.summary == "tanh"
-            else None
-        )
+        self.summary = summary_matrix(config)
         self.dropout, self.reverse = config.dropout, config.reverse
 
     def forward(self, source: Packed) -> Encoded:
@@ -159,7 +157,7 @@ class GrConvEncoder(nn.Module):
         leaves, sizes = self.leaves(source)
         c = self.layer(F.dropout(self.embedding(leaves), self.dropout, self.training), sizes)
         c = torch.empty_like(c).index_copy(0, source.order, c)
-        return Encoded(summary=c if self.summary is None else torch.tanh(F.linear(c, self.summary)))
+        return Encoded(summary=summarize(c, self.summary))
 
     def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
         """Token ids without end symbols, longest sentence first, and the number of sentences that have a word

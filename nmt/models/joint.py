@@ -196,7 +196,7 @@ class JointScores(WindowScores):
         model = self.model
         unique, index = distinct_windows(np.column_stack([source_index, contexts]))
         positions = torch.from_numpy(unique[:, 0]).to(model.device)
-        rows, table = self.rows_of(unique[:, 1:])
+        rows, table = self.table_rows(unique[:, 1:])
 
         def features(start: int, stop: int) -> Tensor:
             target = F.embedding_bag(rows[start:stop], table, mode="sum")
@@ -204,7 +204,7 @@ class JointScores(WindowScores):
 
         return window_scores(model.output, features, index, words, self.normalized)
 
-    def rows_of(self, contexts: Ints) -> tuple[Tensor, Tensor]:
+    def table_rows(self, contexts: Ints) -> tuple[Tensor, Tensor]:
         """Look up contexts (U, n - 1): returns their row indices, (U, n - 1), into a table of contributions
         of words, and the table, (rows, H)."""
         table, ids, count = self.table, contexts, len(self.model.target_embedding.weight)

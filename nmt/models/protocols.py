@@ -198,7 +198,7 @@ class WordParameters(Protocol):
     """A model that knows which of its parameters have a row for each word or character, so that these can be
     transferred between vocabularies."""
 
-    def rows_of(
+    def row_words(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
         """Parameter name -> the word or character of each of its rows, given the words of both vocabularies

@@ -252,10 +252,6 @@ class RNNDecoder(nn.Module):
         ]
         return [first, *above]
 
-    def unroll(self, encoded: Encoded, target: Packed, previous: Tensor) -> Tensor:
-        """Output features of all target tokens at once: previous tokens (N,) -> (N, K)"""
-        return self.attended(encoded, target, previous)[0]
-
     def attended(self, encoded: Encoded, target: Packed, previous: Tensor) -> tuple[Tensor, Tensor | None]:
         """Output features of all target tokens, (N, K), and attention weights, (N, L); None without
         attention. `previous` (N,): the token before each of them."""
@@ -433,7 +429,8 @@ class RNNTranslator(TranslationModel[DecoderState]):
 
     def unroll(self, batch: Batch) -> Tensor:
         """Output features of all target tokens: (N, K)"""
-        return self.decoder.unroll(self.encoder(batch.source), batch.target, batch.previous)
+        features, _ = self.decoder.attended(self.encoder(batch.source), batch.target, batch.previous)
+        return features
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """The loss that `TranslationModel` defines and, in training, the penalties that parts of the model
@@ -521,7 +518,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
     def merge_gates(self, sources: Sequence[Ids]) -> list[Tensor] | None:
         return self.encoder.gates(sources) if isinstance(self.encoder, GrConvEncoder) else None
 
-    def rows_of(
+    def row_words(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
         """Map the name of each parameter with a row for each word to these words, or to the characters for a

@@ -312,7 +312,7 @@ class Transformer(TranslationModel[TransformerState]):
         """Embedding of the `source` or `target` words, see `WordEmbeddings`."""
         return (self.encoder if side == "source" else self.decoder).embedding
 
-    def rows_of(
+    def row_words(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
         """Map the name of each parameter with a row for each word to these words."""

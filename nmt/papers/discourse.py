@@ -439,7 +439,7 @@ class Discourse(nn.Module):
             total[2] += batch.sentences
         return {name: (cost / count, right / count) for name, (cost, right, count) in sums.items() if count}
 
-    def rows_of(
+    def row_words(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
         """Parameter name -> what each of its rows belongs to; see `WordParameters`."""
@@ -463,7 +463,7 @@ def set_up_encoder(job: TrainingJob) -> None:
         build.create(config, {"target": prepare.make_text(config.data, words)}, stamps)
     pipeline, vocab = load_side(job.directory, "target", config.data)
     build.remember_back_end(job.directory)
-    cache = build.cache_of(config)
+    cache = build.corpus_folder(config)
     corpus = prepare.make_running(config.data, cache, pipeline, vocab, words, job.team.first)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)

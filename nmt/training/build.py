@@ -116,7 +116,7 @@ def set_up_language_model(job: TrainingJob) -> None:
     words = prepare.training_text(config.data, job.directory, job.show_bar)
     pipeline, vocab = lm_text(config, kind, words)
     remember_back_end(job.directory)
-    corpus = prepare.make_running(config.data, cache_of(config), pipeline, vocab, words, job.team.first)
+    corpus = prepare.make_running(config.data, corpus_folder(config), pipeline, vocab, words, job.team.first)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     run_files = checkpoint.load_run_files(job.directory, kind)
@@ -138,7 +138,7 @@ def sides(source: Part, target: Part) -> dict[str, Part]:
     return {"source": source, "target": target}
 
 
-def cache_of(config: RunConfig) -> Path:
+def corpus_folder(config: RunConfig) -> Path:
     """The folder of the binarized corpus."""
     return Path(config.data.cache or Path(config.run, run_directory.DATA))
 
@@ -160,7 +160,7 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
     target, target_vocab = load_side(directory, "target", data)
     remember_back_end(directory)
     vocabs = source_vocab, target_vocab
-    return ParallelData(data, (source, target), vocabs, words, cache_of(config), job.team.first)
+    return ParallelData(data, (source, target), vocabs, words, corpus_folder(config), job.team.first)
 
 
 def lm_text(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:

@@ -55,7 +55,7 @@ def import_model(folder: Path, output: Path, languages: tuple[str, str] | None =
         ):
             TextPipeline.with_subwords(side, units, units.raw).save(new, name)
             vocab.words.save(new / f"{name}.vocab")
-        origin = json.dumps(origin_of(model, path), indent=1, ensure_ascii=False)
+        origin = json.dumps(origin_content(model, path), indent=1, ensure_ascii=False)
         files.write_text(new / run_directory.ORIGIN, origin.split("\n"))
         checkpoint.save_tensors(network.state_dict(), run_directory.weights_path(new, STEP))
         run_directory.write_index(new, STEP, STEP)
@@ -67,7 +67,7 @@ def import_model(folder: Path, output: Path, languages: tuple[str, str] | None =
     )
 
 
-def origin_of(model: MarianFolder, weights: Path) -> dict[str, object]:
+def origin_content(model: MarianFolder, weights: Path) -> dict[str, object]:
     """The content of origin.json: whose model a run has. `weights`: their file."""
     read = sorted(
         path for path in model.path.iterdir() if path.suffix in (".json", ".spm") and path.is_file()

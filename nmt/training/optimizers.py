@@ -118,19 +118,16 @@ def set_rate(optimizer: Optimizer, rate: float) -> None:
 
 @torch.no_grad()
 def clip(parameters: Iterable[Parameter], threshold: float) -> float:
-    """Scale all gradients so that their total norm is at most `threshold` (0: leave them); returns the norm
-    before. The sum over parameters is in double precision, unlike torch.nn.utils.clip_grad_norm_."""
+    """Scale all gradients so that their total norm, √Σ g², is at most `threshold` (0: leave them). Returns
+    the norm before, 0 without gradients. The sum over parameters is in double precision, unlike
+    torch.nn.utils.clip_grad_norm_."""
     grads: list[Tensor] = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = total_norm(grads)
+    # waits for the device only once
+    norms: list[float] = torch.stack(torch._foreach_norm(grads)).tolist() if grads else []
+    norm = math.sqrt(sum(value**2 for value in norms))
     if threshold > 0 and norm > threshold:
         torch._foreach_mul_(grads, threshold / norm)
     return norm
-
-
-def total_norm(grads: Tensors) -> float:
-    """Norm of all gradients together, √Σ g²; 0 without gradients. Waits for the device only once."""
-    norms: list[float] = torch.stack(torch._foreach_norm(grads)).tolist() if grads else []
-    return math.sqrt(sum(norm**2 for norm in norms))
 
 
 # ---- ema ---------------------------------------------------------------------------------------------------

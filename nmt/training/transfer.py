@@ -39,8 +39,8 @@ def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Paren
 
     ConfigError if no parameter fits.
     """
-    ours, fixed = rows_of(model, vocabs), text_parameters(model)
-    theirs = rows_of(parent.model, (parent.source_words, parent.target_words))
+    ours, fixed = row_words(model, vocabs), text_parameters(model)
+    theirs = row_words(parent.model, (parent.source_words, parent.target_words))
     weights, copied, left = parent.model.state_dict(), 0, []
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -88,10 +88,10 @@ def text_parameters(model: AnyModel) -> set[str]:
     }
 
 
-def rows_of(model: object, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
+def row_words(model: object, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequence[str]]:
     """Map the name of each parameter with a row for each word or character to these words or characters;
     empty for a model that is not `WordParameters`."""
-    return model.rows_of(vocabs[0].words, vocabs[1].words) if isinstance(model, WordParameters) else {}
+    return model.row_words(vocabs[0].words, vocabs[1].words) if isinstance(model, WordParameters) else {}
 
 
 def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Tensor]:

@@ -191,7 +191,7 @@ def test_vectors_and_rows_of_words() -> None:
     assert vectors.shape == (2, 8) and torch.allclose(vectors[0], states.mean(0))
     assert model.word_embedding("source") is model.encoder.embedding
     assert isinstance(model, WordParameters)
-    rows = model.rows_of(["a"] * SOURCE, ["b"] * TARGET)
+    rows = model.row_words(["a"] * SOURCE, ["b"] * TARGET)
     sizes = {name: len(parameter) for name, parameter in model.named_parameters()}
     assert {sizes[name]: set(words) for name, words in rows.items() if name in sizes} == {
         SOURCE: {"a"}, TARGET: {"b"},

@@ -260,10 +260,10 @@ def test_what_is_left_out(folder: Path) -> None:
     config.data.cache = str(folder / "cache")
     job = built(config)
     assert job.validate is None
-    assert build.cache_of(config) == folder / "cache"
+    assert build.corpus_folder(config) == folder / "cache"
     assert (folder / "cache").is_dir() and not (folder / "run" / run_directory.DATA).exists()
     config.data.cache = ""
-    assert build.cache_of(config) == folder / "run" / run_directory.DATA
+    assert build.corpus_folder(config) == folder / "run" / run_directory.DATA
 
 
 def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
