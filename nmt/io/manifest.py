@@ -70,7 +70,7 @@ def read(folder: str | Path) -> Entries | None:
         return None
     except OSError as error:
         raise DataError(f"{path}: cannot read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: damaged manifest; copy the folder again") from error
 
 

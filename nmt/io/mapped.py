@@ -112,9 +112,9 @@ def load(folder: str | Path, stamp: Path | None = None, verify: bool = False) ->
         manifest.verify(folder, names)
     return MappedFolder(
         folder=folder,
-        kind=str(contents["kind"]),
+        kind=contents["kind"],
         arrays={name.removesuffix(ENDING): map_array(folder / name) for name in names},
-        numbers={str(name): int(value) for name, value in contents["numbers"].items()},
+        numbers=contents["numbers"],
         sources=list(map(str, contents["sources"])),
         state=now,
         verified=verified,
@@ -131,8 +131,9 @@ def parse_contents(path: Path, text: bytes) -> dict:  # type: ignore[type-arg]
                 f"{path}: format {str(contents['format'])[:40]!r}, this version reads {FORMAT!r}; make the "
                 "folder again"
             )
-        fits = isinstance(contents["numbers"], dict) and isinstance(contents["sources"], list)
-        if fits and isinstance(contents["kind"], str):
+        numbers, sources = contents["numbers"], contents["sources"]
+        fits = isinstance(numbers, dict) and all(type(value) is int for value in numbers.values())
+        if fits and isinstance(sources, list) and isinstance(contents["kind"], str):
             return dict(contents)
     except (ValueError, KeyError, TypeError, RecursionError):
         pass

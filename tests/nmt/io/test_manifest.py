@@ -60,6 +60,7 @@ def test_a_missing_manifest_is_named_where_there_has_to_be_one(tmp_path: Path) -
         '{"format": "nmt-manifest 1", "files": 3}',
         "[" * 5000,
         '{"format": "nmt-manifest 1"}',
+        '{"format": "nmt-manifest 1", "files": {"a": [{"size": Infinity, "sha256": ""}]}}',
     ],
 )
 def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
@@ -233,6 +234,7 @@ def test_every_folder_has_a_stamp_of_its_own(tmp_path: Path) -> None:
     [
         b"{", b"[]", b"{}", b'"x"', b'{"format": "nmt-arrays 1"}', b'{"format": "other 3"}', b"\xff",
         b'{"format": "nmt-arrays 1", "kind": 3, "numbers": {}, "sources": []}',
+        b'{"format": "nmt-arrays 1", "kind": "x", "numbers": {"count": "seven"}, "sources": []}',
     ],
 )  # fmt: skip
 def test_other_folders_are_refused(contents: bytes, tmp_path: Path) -> None:
