@@ -38,7 +38,7 @@ def cache_folder() -> Path | None:
     here = Path(__file__).parent
     digest = hashlib.sha256()
     for folder in (here.parents[1] / name for name in COMPILED):
-        for path in sorted([*folder.rglob("*.py")]):
+        for path in sorted(folder.rglob("*.py")):
             digest.update(path.read_bytes())
     name = f"numba-{digest.hexdigest()[:16]}"
     of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
@@ -78,7 +78,7 @@ class CompilationNotice:
     """Logs once, before the first function is compiled, that compiling takes a while. Logs nothing if all
     functions are cached. `seconds`: time spent compiling so far."""
 
-    said = False
+    logged = False
     seconds = 0.0
     depth = 0  # nesting of compilations: a function compiles those that it calls
     since = 0.0  # when the outermost one started
@@ -104,8 +104,8 @@ class CompilationNotice:
 
     def say(self) -> None:
         """Log the notice the first time this is called."""
-        if not self.said:
-            self.said = True
+        if not self.logged:
+            self.logged = True
             log.info("compiling for this processor, once: up to half a minute")
 
 
@@ -129,9 +129,9 @@ try:
     import numba.core.event
 
     HAVE_NUMBA = True
-    keeps = bool(os.environ.get("NUMBA_CACHE_DIR"))
-    if not keeps and (folder := cache_folder()):
-        keeps = True
+    has_cache = bool(os.environ.get("NUMBA_CACHE_DIR"))
+    if not has_cache and (folder := cache_folder()):
+        has_cache = True
         numba.core.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
         for old in folder.parent.glob("numba-*"):
             if old != folder:
@@ -178,7 +178,7 @@ def compiled_function(function: Callable[P, R], **options: object) -> Callable[P
     the function unchanged."""
     if not HAVE_NUMBA:
         return function
-    return cast(Callable[P, R], CompiledFunction(dispatcher(function, cache=keeps, **options)))
+    return cast(Callable[P, R], CompiledFunction(dispatcher(function, cache=has_cache, **options)))
 
 
 def dispatcher(function: Callable[P, R], **options: object) -> object:

@@ -119,7 +119,7 @@ def test_one_line_before_the_first_compilation_and_none_from_the_cache(
     (tmp_path / "module.py").write_text(SOURCE)
     told = []
     for _ in range(2):
-        monkeypatch.setattr(compiled.notice, "said", False)
+        monkeypatch.setattr(compiled.notice, "logged", False)
         with caplog.at_level("INFO"):
             assert load(tmp_path / "module.py").two(40) == 42
         told.append([message for message in caplog.messages if message.startswith("compiling")])
