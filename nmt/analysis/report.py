@@ -320,10 +320,10 @@ class ReportAnalysis:
         options.add_compute(parser)
 
     def run(self, args: argparse.Namespace) -> None:
-        given = [path.rstrip("/") for path in args.systems]
-        check_names(args.names, given, "systems")
+        system_paths = [path.rstrip("/") for path in args.systems]
+        check_names(args.names, system_paths, "systems")
         vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
-        names = args.names or unique_names(given)
+        names = args.names or unique_names(system_paths)
         paths = dict(zip(names, args.systems, strict=True))
         runs = {name: Path(path) for name, path in paths.items() if Path(path).is_dir()}
         curves = {name: read_curves(run) for name, run in runs.items() if (run / "dev.tsv").exists()}

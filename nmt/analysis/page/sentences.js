@@ -2,21 +2,21 @@
 const PAGE = 20;
 let page = 0;
 
-function wanted() {
-  const limit = (id, otherwise) => (byId(id).value === "" ? otherwise : Number(byId(id).value));
+function selectRows() {
+  const limit = (id, fallback) => (byId(id).value === "" ? fallback : Number(byId(id).value));
   const first = Number(byId("first").value), second = Number(byId("second").value), text = byId("text").value.toLowerCase();
   const kind = Number(byId("kind").value), metric = byId("metric").value;
   const rows = data.rows.map((row) => {
     const difference = row[metric][first] - row[metric][second];
     return { ...row, hard: row.hard[kind] ?? 0, difference, size: Math.abs(difference), worst: row[metric][first] };
   });
-  const kept = rows.filter((row) =>
+  const selected = rows.filter((row) =>
     row.words >= limit("min-words", 0) && row.words <= limit("max-words", Infinity) &&
     row.hard >= limit("min-unknown", 0) && row.hard <= limit("max-unknown", Infinity) &&
     row.difference >= limit("min-difference", -Infinity) &&
     (!text || [row.source, ...row.references, ...row.hypotheses].some((line) => line.toLowerCase().includes(text))));
-  const key = byId("sort").value, falling = key === "difference" || key === "size";
-  return kept.sort((a, b) => (falling ? b[key] - a[key] : a[key] - b[key]) || a.line - b.line);
+  const key = byId("sort").value, descending = key === "difference" || key === "size";
+  return selected.sort((a, b) => (descending ? b[key] - a[key] : a[key] - b[key]) || a.line - b.line);
 }
 
 function article(row) {
@@ -32,7 +32,7 @@ function article(row) {
 }
 
 function show() {
-  const rows = wanted();
+  const rows = selectRows();
   page = Math.min(page, Math.max(0, Math.ceil(rows.length / PAGE) - 1));
   const from = page * PAGE, part = rows.slice(from, from + PAGE);
   byId("found").textContent = rows.length

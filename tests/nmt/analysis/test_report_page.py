@@ -240,7 +240,8 @@ def test_differences_from_the_reference_are_marked(browser: "Chrome") -> None:
 def test_words_are_compared(browser: "Chrome") -> None:
     def kinds(hypothesis: str, reference: str) -> list[object]:
         script = (
-            "const found = compared(arguments[0], arguments[1]); return [found.kinds, [...found.has].sort()];"
+            "const match = matchWords(arguments[0], arguments[1]);"
+            "return [match.kinds, [...match.covered].sort()];"
         )
         found = browser.execute_script(script, hypothesis.split(), reference.split())
         assert isinstance(found, list)
