@@ -153,7 +153,7 @@ class Mixed(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def rounded(value: Tensor) -> Tensor:
+def round_operand(value: Tensor) -> Tensor:
     """Round an operand of several products to bf16 once, inside `Mixed`; elsewhere, return the operand
     itself."""
     return value.bfloat16() if Mixed.entered and value.dtype == torch.float32 else value
@@ -193,11 +193,10 @@ REDUCED_PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
 
 
 @runtime_checkable
-class Aligns(Protocol):
-    """A layer that multiplies by a copy of its matrix, whose rows are aligned in memory; see
-    nmt/layers/output/softmax.py."""
+class PadsWeights(Protocol):
+    """A layer that multiplies by a padded copy of its matrix, see nmt/layers/output/softmax.py."""
 
-    def aligned(self) -> tuple[Tensor, Tensor | None]: ...
+    def padded_weights(self) -> tuple[Tensor, Tensor | None]: ...
 
 
 class Reduced(TorchFunctionMode):
@@ -212,10 +211,10 @@ class Reduced(TorchFunctionMode):
     def __init__(self, precision: str, model: nn.Module) -> None:
         super().__init__()
         with torch.no_grad():  # copies that replace a parameter
-            aligned = [module.aligned()[0] for module in model.modules() if isinstance(module, Aligns)]
+            padded = [part.padded_weights()[0] for part in model.modules() if isinstance(part, PadsWeights)]
         make = {"bf16": bf16_product, "int8": int8_product}[precision]
         matrices = [
-            p.detach() for p in (*model.parameters(), *aligned) if p.dim() == 2 and p.dtype == torch.float32
+            p.detach() for p in (*model.parameters(), *padded) if p.dim() == 2 and p.dtype == torch.float32
         ]
         self.products = {(p.data_ptr(), tuple(p.shape)): make(p) for p in matrices}
         weights = sum(p.numel() for p in matrices)

@@ -196,7 +196,7 @@ def scores_in_blocks(
         if output.word_by_word:
             scores = output.log_probs_of_words(block, rows, answers)
         elif room is None:
-            scores = output.scores_of(block.index_select(0, rows), answers)
+            scores = output.target_scores(block.index_select(0, rows), answers)
         else:
             scores = output.log_probs(block, out=room[: len(block)])[rows, answers]
         result[order[edges]] = scores.double().cpu().numpy()

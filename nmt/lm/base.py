@@ -278,7 +278,7 @@ class SoftmaxLM(LanguageModel):
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         with torch.no_grad():
-            return self.output.log_probs_of(self.read(batch), self.answers(batch.target.ids))
+            return self.output.target_log_probs(self.read(batch), self.answers(batch.target.ids))
 
     def attention(self, state: Any) -> None:
         """Returns None: a language model attends to no source."""

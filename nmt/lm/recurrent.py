@@ -212,7 +212,7 @@ class RecurrentLM(FeatureLM):
         """Natural log p of each unit of running text, (T * B,), and the state after it"""
         with torch.no_grad():
             features, after = self.unroll(chunk.previous, chunk.sizes, self.initial_state(chunk, carried))
-            return self.output.log_probs_of(features, self.answers(chunk.ids)), after
+            return self.output.target_log_probs(features, self.answers(chunk.ids)), after
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
         """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `ends`: include

@@ -150,7 +150,7 @@ class JointModel(AlignedModel):
 
     def token_log_probs(self, batch: AlignedBatch) -> Tensor:
         with torch.no_grad():
-            return self.output.log_probs_of(self.features(batch.contexts, batch.windows), batch.words)
+            return self.output.target_log_probs(self.features(batch.contexts, batch.windows), batch.words)
 
     def window_scores(self, normalized: bool = False, keep_tables: bool = False) -> "JointScores":
         return JointScores(self, normalized, self.table(None) if keep_tables else None)

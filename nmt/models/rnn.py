@@ -454,7 +454,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         with torch.no_grad():
-            return self.decoder.layer.log_probs_of(self.unroll(batch), batch.target.ids)
+            return self.decoder.layer.target_log_probs(self.unroll(batch), batch.target.ids)
 
     def start(self, sources: Sequence[Ids]) -> DecoderState:
         return self.decoder.start(self.encoder(pack_source(sources).to(self.device)))

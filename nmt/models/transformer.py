@@ -237,7 +237,7 @@ class Transformer(TranslationModel[TransformerState]):
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         with torch.no_grad():
-            return self.output.log_probs_of(self.unroll(batch), batch.target.ids)
+            return self.output.target_log_probs(self.unroll(batch), batch.target.ids)
 
     # ---- word by word --------------------------------------------------------------------------------------
 

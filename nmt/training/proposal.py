@@ -88,12 +88,12 @@ class Proposal:
     def lines(self) -> Iterator[str]:
         """Yield the lines of the configuration file."""
         yield "# Made by nmt-init. Paths are relative to the folder in which nmt-train is started."
-        yield f"run: {quoted(self.run)}"
+        yield f"run: {yaml_string(self.run)}"
         yield "device: auto  # a GPU if there is one"
         yield "data:"
         for name, pair in (("train", self.texts.train), ("dev", self.texts.dev)):
             for side, path in zip(("source", "target"), pair, strict=True):
-                yield f"  {name}_{side}: {quoted(path)}"
+                yield f"  {name}_{side}: {yaml_string(path)}"
         yield from values_as_yaml(self.data, "  ")
         for side, values in zip(("source", "target"), self.sides, strict=True):
             if values:
@@ -219,14 +219,14 @@ def values_as_yaml(values: Values, indent: str) -> Iterator[str]:
     """Yield values as lines of YAML, with their reasons as comments."""
     for key, (value, reason) in values.items():
         if isinstance(value, str):
-            shown = quoted(value)
+            shown = yaml_string(value)
         else:
             shown = f"{value:g}" if isinstance(value, float) else str(value).lower()
         yield f"{indent}{key}: {shown}{f'  # {reason}' if reason else ''}"
 
 
-def quoted(text: str | Path) -> str:
-    """Format a string for YAML, quoted if it would be another value without, such as `no` or 2024.10."""
+def yaml_string(text: str | Path) -> str:
+    """Format a string for YAML, yaml_string if it would be another value without, such as `no` or 2024.10."""
     text = str(text)
     if PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text

@@ -68,8 +68,10 @@ def alone(words: int, inputs: int) -> None:
         features, targets = torch.randn(count, inputs), zipf(words, count)
         seconds = interleave(
             {
-                "flat softmax": lambda f=features, t=targets: flat.log_probs_of(f, t),  # type: ignore[misc, operator]
-                "learned tree": lambda f=features, t=targets: [tree.log_probs_of(f, t) for _ in range(20)],  # type: ignore[misc]
+                "flat softmax": lambda f=features, t=targets: flat.target_log_probs(f, t),  # type: ignore[misc, operator]
+                "learned tree": lambda f=features, t=targets: [
+                    tree.target_log_probs(f, t) for _ in range(20)
+                ],  # type: ignore[misc]
             },
             3,
         )
@@ -215,7 +217,7 @@ def perplexities(folder: Path, epochs: int, only: Sequence[str]) -> None:
             model.output.learn(text.numpy())
         learn(model, text, epochs, updates)
         spent = time.process_time() - start
-        found = model.eval().output.log_probs_of(model.features(test[:-1]), test[1:])
+        found = model.eval().output.target_log_probs(model.features(test[:-1]), test[1:])
         print(f"  {name:<20} perplexity {float((-found.mean()).exp()):8.1f}   {spent:6.1f} CPU s", flush=True)
 
 

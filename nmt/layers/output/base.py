@@ -90,11 +90,11 @@ class OutputLayer(nn.Module):
         """Memory for `log_probs` of this many rows."""
         raise NotImplementedError
 
-    def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
+    def target_log_probs(self, features: Tensor, targets: Tensor) -> Tensor:
         """log p of the given words, without gradient: (N, K), (N,) -> (N,)"""
         raise NotImplementedError
 
-    def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+    def selected_log_probs(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
         """log p of words, any number of them per row of features, with gradient: (R, K), rows (T,) in
         increasing order, words (T,) -> (T,)"""
         raise NotImplementedError
@@ -118,7 +118,7 @@ class OutputLayer(nn.Module):
         """Unnormalized log p, before log Z is subtracted: (R, K) -> (R, V)"""
         raise NotImplementedError
 
-    def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
+    def target_scores(self, features: Tensor, targets: Tensor) -> Tensor:
         """The scores of the given words alone, without gradient: (N, K), (N,) -> (N,)"""
         raise NotImplementedError
 

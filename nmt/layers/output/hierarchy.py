@@ -442,14 +442,14 @@ class Hierarchical(OutputLayer):
         log_probs = self.path_log_probs(features, row_indices(targets), targets)
         return -log_probs.sum(dtype=torch.float64).to(features.dtype)
 
-    def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
+    def target_log_probs(self, features: Tensor, targets: Tensor) -> Tensor:
         return self.log_probs_of_words(features, row_indices(targets), targets)
 
     def log_probs_of_words(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
         with torch.no_grad():
             return self.path_log_probs(features, rows, targets)
 
-    def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+    def selected_log_probs(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
         return self.path_log_probs(features, rows, targets)
 
     # ---- all words -----------------------------------------------------------------------------------------
@@ -500,8 +500,8 @@ class Hierarchical(OutputLayer):
     def scores(self, features: Tensor) -> Tensor:
         return self.log_probs(features)
 
-    def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
-        return self.log_probs_of(features, targets)
+    def target_scores(self, features: Tensor, targets: Tensor) -> Tensor:
+        return self.target_log_probs(features, targets)
 
     def log_z(self, features: Tensor) -> Tensor:
         return features.new_zeros(len(features))
@@ -555,7 +555,7 @@ class RestrictedHierarchy(Hierarchical):
         """log p among all words: (R, K) -> (R, T)"""
         return super().log_probs(features)
 
-    def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
+    def target_scores(self, features: Tensor, targets: Tensor) -> Tensor:
         """log p among all words: (N, K), (N,) -> (N,)"""
         with torch.no_grad():
             return super().path_log_probs(features, row_indices(targets), targets)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply
-from nmt.compute.precision import rounded
+from nmt.compute.precision import round_operand
 from nmt.layers.output.base import OutputLayer
 
 # Rows of scores are padded to a multiple of this many floats: a row of 6,478 instead of 6,480 costs matrix
@@ -42,7 +42,7 @@ class _CrossEntropy(torch.autograd.Function):
         penalty: float,
     ) -> Tensor:
         vocab_size = len(matrix)
-        matrix, all_bias = aligned(matrix, bias)
+        matrix, all_bias = pad_vocabulary(matrix, bias)
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
         d_bias = None if bias is None or all_bias is None else torch.zeros_like(all_bias)
         total = features.new_zeros((), dtype=torch.float64)
@@ -65,7 +65,7 @@ class _CrossEntropy(torch.autograd.Function):
                 scores[:, :vocab_size] -= smoothing / vocab_size
             if d_bias is not None:
                 d_bias += scores.sum(0)
-            scores = rounded(scores)
+            scores = round_operand(scores)
             torch.mm(scores, matrix, out=d_features[start : start + BLOCK])
             d_matrix.addmm_(scores.t(), rows)
         ctx.save_for_backward(
@@ -80,7 +80,7 @@ class _CrossEntropy(torch.autograd.Function):
         return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None, None, None
 
 
-def aligned(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def pad_vocabulary(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """Matrix (V, K) and bias with rows of probability 0 appended, up to a multiple of ALIGN; the softmax over
     them is the same."""
     padding = -len(matrix) % ALIGN
@@ -100,7 +100,7 @@ class _LogProbsAt(torch.autograd.Function):
     ) -> Tensor:
         ctx.save_for_backward(features, matrix, bias, rows, targets)
         parts = []
-        wide, wide_bias = aligned(matrix, bias)
+        wide, wide_bias = pad_vocabulary(matrix, bias)
         for start, span in blocks(rows, len(features)):
             scores = torch.log_softmax(F.linear(features[start : start + BLOCK], wide, wide_bias), 1)
             parts.append(scores[rows[span] - start, targets[span]])
@@ -110,7 +110,7 @@ class _LogProbsAt(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
         features, matrix, bias, rows, targets = ctx.saved_tensors
-        wide, wide_bias = aligned(matrix, bias)
+        wide, wide_bias = pad_vocabulary(matrix, bias)
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(wide)
         d_bias = None if wide_bias is None else torch.zeros_like(wide_bias)
         for start, span in blocks(rows, len(features)):
@@ -150,10 +150,10 @@ class Softmax(OutputLayer):
         super().__init__(inputs, vocab_size, bias)
         self.words = nn.Parameter(torch.empty(vocab_size, inputs))  # G
         self.words_bias = nn.Parameter(torch.zeros(vocab_size)) if bias else None  # b
-        self._aligned: tuple[object, tuple[Tensor, Tensor | None]] | None = None
+        self._padded: tuple[object, tuple[Tensor, Tensor | None]] | None = None
 
     def train(self, mode: bool = True) -> "Softmax":
-        self._aligned = None  # torch's fused optimizers change weights without changing their version
+        self._padded = None  # torch's fused optimizers change weights without changing their version
         return super().train(mode)
 
     @property
@@ -165,18 +165,18 @@ class Softmax(OutputLayer):
         bias."""
         return self.words, self.words_bias
 
-    def aligned(self) -> tuple[Tensor, Tensor | None]:
-        """The current matrix and bias, padded by the function `aligned` of this module; outside training,
+    def padded_weights(self) -> tuple[Tensor, Tensor | None]:
+        """The current matrix and bias, padded by `pad_vocabulary`; outside training,
         and without gradients, cached until they change."""
         if self.training or torch.is_grad_enabled():
-            return aligned(*self.weights())
+            return pad_vocabulary(*self.weights())
         tensors = (self.words, self.words_bias, *self.buffers(recurse=False))
         version = [(tensor.data_ptr(), tensor._version) for tensor in tensors if tensor is not None]
-        cached = self._aligned  # read once: another thread may replace it
+        cached = self._padded  # read once: another thread may replace it
         if cached is None or cached[0] != version:
             matrix, bias = self.weights()
-            padded = aligned(matrix.detach(), None if bias is None else bias.detach())
-            cached = self._aligned = version, padded
+            padded = pad_vocabulary(matrix.detach(), None if bias is None else bias.detach())
+            cached = self._padded = version, padded
         return cached[1]
 
     def room(self, rows: int) -> Tensor:
@@ -185,7 +185,7 @@ class Softmax(OutputLayer):
     def log_probs(self, features: Tensor, out: Tensor | None = None) -> Tensor:
         """log p of every word: (R, K) -> (R, V). `out`: memory from `room` to compute it in, where no
         gradient is needed; fresh pages would cost a sixth of the time."""
-        matrix, bias = self.aligned()
+        matrix, bias = self.padded_weights()
         if out is None:
             return torch.log_softmax(F.linear(features, matrix, bias), 1)[:, : self.vocab_size]
         if bias is None:
@@ -200,7 +200,7 @@ class Softmax(OutputLayer):
         """Σ -log p(target), natural logarithm, plus `penalty` times Σ (log Z)²: (N, K), (N,) -> ()"""
         return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty)
 
-    def log_probs_of(self, features: Tensor, targets: Tensor) -> Tensor:
+    def target_log_probs(self, features: Tensor, targets: Tensor) -> Tensor:
         with torch.no_grad():
             parts = [
                 self.log_probs(features[start : start + BLOCK]).gather(
@@ -210,13 +210,13 @@ class Softmax(OutputLayer):
             ]
             return torch.cat(parts) if parts else features.new_zeros(0)
 
-    def log_probs_at(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
+    def selected_log_probs(self, features: Tensor, rows: Tensor, targets: Tensor) -> Tensor:
         return apply(_LogProbsAt, features, *self.weights(), rows, targets)
 
     def scores(self, features: Tensor) -> Tensor:
         return F.linear(features, *self.weights())
 
-    def scores_of(self, features: Tensor, targets: Tensor) -> Tensor:
+    def target_scores(self, features: Tensor, targets: Tensor) -> Tensor:
         with torch.no_grad():
             matrix, bias = self.weights()
             scores = (features * matrix.index_select(0, targets)).sum(1)

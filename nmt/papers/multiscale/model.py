@@ -348,7 +348,7 @@ class MultiscaleLM(LanguageModel):
         )
         states = torch.cat([start.hidden.flatten(0, 1), hidden])
         order = torch.argsort(sources, stable=True)
-        scores = self.output.log_probs_at(
+        scores = self.output.selected_log_probs(
             self.drop(states), sources[order], torch.from_numpy(arcs.tokens)[order]
         )
         grid = scores.new_full((T, B, L), -torch.inf).index_put(

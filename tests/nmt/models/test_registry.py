@@ -56,7 +56,7 @@ class Unigram(TranslationModel[Tensor]):
         return self.output.cross_entropy(torch.ones(len(batch.target.ids), 1), batch.target.ids, smoothing)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
-        return self.output.log_probs_of(torch.ones(len(batch.target.ids), 1), batch.target.ids)
+        return self.output.target_log_probs(torch.ones(len(batch.target.ids), 1), batch.target.ids)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
         return torch.ones(len(sources), 1)

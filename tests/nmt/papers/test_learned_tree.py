@@ -45,7 +45,7 @@ def test_statistics_are_the_probabilities_on_the_paths() -> None:
     assert torch.allclose(layer.sums, sums) and torch.equal(layer.counts, counts)
     layer.eval()
     layer.cross_entropy(given, targets)
-    layer.log_probs_of(given, targets)
+    layer.target_log_probs(given, targets)
     assert torch.equal(layer.counts, counts)  # in training only
 
 

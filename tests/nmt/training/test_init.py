@@ -25,7 +25,7 @@ from nmt.training.proposal import (
     choose_preset,
     preset_file,
     propose,
-    quoted,
+    yaml_string,
 )
 
 EN = ["The man sleeps in the house.", "A dog is in the car, and the man is not."] * 9
@@ -128,7 +128,7 @@ def test_the_preset_for_pairs_and_minutes(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_sizes_and_strings() -> None:
     assert [by_size({0: 1, 10: 2, 20: 3}, pairs) for pairs in (0, 9, 10, 19, 99)] == [1, 1, 2, 2, 3]
-    assert [quoted(text) for text in ("a/b.en", "a b", "it's", "-x", "#x")] == [
+    assert [yaml_string(text) for text in ("a/b.en", "a b", "it's", "-x", "#x")] == [
         "a/b.en", "'a b'", "'it''s'", "'-x'", "'#x'",
     ]  # fmt: skip
 
@@ -136,7 +136,7 @@ def test_sizes_and_strings() -> None:
 @pytest.mark.parametrize("text", ["no", "on", "2024.10", "010", "1_000", "null", "runs/no", "."])
 def test_a_string_stays_what_it_is(text: str) -> None:
     """Norwegian is not false, and a run of October no number."""
-    assert yaml.safe_load(quoted(text)) == text
+    assert yaml.safe_load(yaml_string(text)) == text
 
 
 # ---- cost of training --------------------------------------------------------------------------------------

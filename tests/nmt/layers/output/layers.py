@@ -61,22 +61,22 @@ def check_distribution(layer: OutputLayer, given: Tensor, words: int = V) -> Ten
     assert torch.allclose(layer.log_probs(given, layer.room(R)), whole, atol=1e-12)
     each = torch.arange(R * words)
     rows, targets = each // words, each % words
-    assert torch.allclose(layer.log_probs_at(given, rows, targets), whole.flatten(), atol=1e-12)
+    assert torch.allclose(layer.selected_log_probs(given, rows, targets), whole.flatten(), atol=1e-12)
     some = torch.arange(R) % words
     alone = whole[torch.arange(R), some]
-    assert torch.allclose(layer.log_probs_of(given, some), alone, atol=1e-12)
+    assert torch.allclose(layer.target_log_probs(given, some), alone, atol=1e-12)
     assert torch.allclose(layer.cross_entropy(given, some), -alone.sum(), atol=1e-11)
-    single = torch.cat([layer.log_probs_of(given[i : i + 1], some[i : i + 1]) for i in range(R)])
+    single = torch.cat([layer.target_log_probs(given[i : i + 1], some[i : i + 1]) for i in range(R)])
     assert torch.allclose(single, alone, atol=1e-12)  # batch = one by one
     scores = layer.scores(given)
     assert torch.allclose(scores - layer.log_z(given)[:, None], whole, atol=1e-12)
-    assert torch.allclose(layer.scores_of(given, some), scores[torch.arange(R), some], atol=1e-12)
+    assert torch.allclose(layer.target_scores(given, some), scores[torch.arange(R), some], atol=1e-12)
     part = torch.tensor([7, 2, 11])
     wanted = torch.log_softmax(whole[:, part], 1)
     restricted = layer.restrict(part)
     assert torch.allclose(torch.log_softmax(restricted.scores(given), 1), wanted, atol=1e-12)
     assert torch.allclose(restricted.log_probs(given), wanted, atol=1e-12)
-    alone = restricted.log_probs_of(given[:3], torch.arange(3))
+    alone = restricted.target_log_probs(given[:3], torch.arange(3))
     assert torch.allclose(alone, wanted[:3].diagonal(), atol=1e-12)
     return whole
 
@@ -88,7 +88,7 @@ def check_backward(layer: OutputLayer) -> None:
     parameters = [given, *layer.parameters()]
     where, words = torch.tensor([0, 0, 0, 2, 5]), torch.tensor([3, 3, 1, 0, 12])
     weights = torch.linspace(-1, 2, 5, dtype=torch.float64)
-    both = layer.log_probs_at(given, where, words), layer.log_probs(given)[where, words]
+    both = layer.selected_log_probs(given, where, words), layer.log_probs(given)[where, words]
     targets = torch.tensor([1, 2, 1, 12, 5, 5])
     loss = layer.cross_entropy(given, targets)
     plain = -layer.log_probs(given)[torch.arange(6), targets].sum()
@@ -102,4 +102,6 @@ def check_by_differences(layer: OutputLayer) -> None:
     given, targets = features(3), torch.tensor([1, 12, 1])
     check_gradients(layer, lambda: layer.cross_entropy(given, targets))
     where, words = torch.tensor([0, 0, 2]), torch.tensor([3, 3, 12])
-    assert torch.autograd.gradcheck(lambda x: layer.log_probs_at(x, where, words), given.requires_grad_())
+    assert torch.autograd.gradcheck(
+        lambda x: layer.selected_log_probs(x, where, words), given.requires_grad_()
+    )

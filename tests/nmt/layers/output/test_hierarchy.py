@@ -98,7 +98,9 @@ def test_the_hierarchy_is_saved_with_the_weights(kind: str) -> None:
     assert not torch.allclose(before, layer.log_probs(features()))
     assert torch.equal(other.log_probs(features()), layer.log_probs(features()))
     targets = torch.arange(10)
-    assert torch.equal(other.log_probs_of(features(), targets), layer.log_probs_of(features(), targets))
+    assert torch.equal(
+        other.target_log_probs(features(), targets), layer.target_log_probs(features(), targets)
+    )
     assert torch.equal(copy.deepcopy(layer).log_probs(features()), layer.log_probs(features()))
 
 

@@ -44,7 +44,7 @@ def test_cross_entropy_is_torchs_with_its_gradients(bias: bool, monkeypatch: pyt
     assert float(ours.detach()) == pytest.approx(float(theirs.detach()), abs=1e-12)
     pairs = zip(torch.autograd.grad(ours, parameters), torch.autograd.grad(theirs, parameters), strict=True)
     assert all(torch.allclose(one, other, atol=1e-12) for one, other in pairs)
-    assert torch.allclose(-layer.log_probs_of(rows, targets).sum() * 2, ours)
+    assert torch.allclose(-layer.target_log_probs(rows, targets).sum() * 2, ours)
 
 
 @pytest.mark.parametrize("vocab_size", [13, 16])
@@ -77,7 +77,7 @@ def test_padding_changes_no_probability(bias: bool) -> None:
     layer, rows = make(bias), features(6)
     with torch.no_grad():
         probabilities = layer.log_probs(rows)
-        assert layer.aligned()[0].shape == (16, K) and probabilities.shape == (6, V)
+        assert layer.padded_weights()[0].shape == (16, K) and probabilities.shape == (6, V)
         assert torch.allclose(probabilities, expected(layer, rows), atol=1e-13)
         assert torch.allclose(layer.log_probs(rows, layer.room(6)), expected(layer, rows), atol=1e-13)
         layer.words.mul_(2)
