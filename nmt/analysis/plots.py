@@ -1,5 +1,6 @@
 """Figures drawn by matplotlib (extra `plots`): their style, and the kinds that several analyses draw."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -81,7 +82,9 @@ def scatter(
     paths: Sequence[Path], x: Sequence[float], y: Sequence[float], x_label: str, y_label: str, title: str
 ) -> None:
     """Draw a point per pair, and the diagonal on which x = y (van Merriënboer 2018, fig. 4.3), and write the
-    figure to `paths`."""
+    figure to `paths`. Pairs with an infinite number or nan are left out."""
+    points = [(a, b) for a, b in zip(x, y, strict=True) if math.isfinite(a) and math.isfinite(b)]
+    x, y = split_points(points)
     figure, axes = pyplot().subplots(figsize=(5.5, 5), layout="constrained")
     axes.plot(x, y, ".", markersize=2, alpha=0.35, color=COLORS["source"], rasterized=True)
     low, high = min([*x, *y, -1.0]), max([*x, *y, 0.0])

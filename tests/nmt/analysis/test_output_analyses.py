@@ -140,6 +140,13 @@ def test_scores(drawn: Drawn, small: Path) -> None:
     assert list(row.values()) == ["x", "y", "3", "0.500000", "0.500000", "0.000000"] and "3 pairs" in text
 
 
+def test_scores_that_are_infinite_are_not_drawn(drawn: Drawn, small: Path) -> None:
+    write(small / "x", ["1", "2", "-inf", "3"])
+    write(small / "y", ["1", "3", "2", "nan"])
+    (row,), text = drawn("scores", "--first", "x", "--second", "y")
+    assert row["pairs"] == "2" and "(2 pairs)" in text
+
+
 # ---- differences -------------------------------------------------------------------------------------------
 
 
