@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from docs.site import man_pages
 from nmt.cli import messages, options, serve
 from nmt.cli.options import Parser
 from nmt.compute.resources import bounded_threads
 from nmt.errors import ConfigError
 from tests.conftest import Command
 from tests.nmt.serve.engines import TRANSLATOR
-from docs.site import man_pages
 
 # ---- test options ------------------------------------------------------------------------------------------
 
