@@ -35,7 +35,7 @@ FENCE = re.compile(r"(?ms)^( *)(`{3,}|~{3,}).*?^\1\2$")
 def written_pages(root: Path) -> dict[str, str]:
     """The files of the repository that are pages, each with its path in the site."""
     pages = {f"docs/{name}.md": f"{name}.md" for names in PARTS.values() for name in names}
-    pages["CONTRIBUTING.md"] = "contributing.md"
+    pages |= {"CONTRIBUTING.md": "contributing.md", "recipes/README.md": "recipes.md"}
     for readme in sorted(root.glob("recipes/*/README.md")):
         pages[f"recipes/{readme.parent.name}/README.md"] = f"recipes/{readme.parent.name}.md"
     return pages
@@ -95,7 +95,7 @@ def assemble(folder: Path, root: Path = ROOT) -> None:
     parts = {name: [*names] for name, names in PARTS.items()}
     parts["Reference"][1:1] = [name.removesuffix(".md") for name in generated if "/" not in name]
     parts["Explanations"].append("contributing")
-    recipes = [page.removesuffix(".md") for page in pages.values() if page.startswith("recipes/")]
+    recipes = [page.removesuffix(".md") for page in pages.values() if page.startswith("recipes")]
     index = (SITE / "index.md").read_text(encoding="utf-8")
     tables = [contents(part, names) for part, names in [*parts.items(), ("Experiments", recipes)]]
     (folder / "index.md").write_text(index + "".join(tables), encoding="utf-8")
