@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from nmt.documents.document import Document
-from nmt.documents.docx_runs import Paragraph, Run, read_paragraph
+from nmt.documents.docx_runs import Paragraph, RunFormat, read_paragraph
 from nmt.documents.inline import AlignedTranslation, InlineItem, TaggedText
 from nmt.documents.package import Package, read_package
 from nmt.documents.xml_inline import Part, Piece, cut
@@ -48,13 +48,13 @@ class PlacedText:
     text: TaggedText
     first: int  # of the tokens that are replaced
     end: int
-    before: str  # what precedes the translation: the end of a run, blanks
-    after: str
+    opening: str  # what precedes the translation: the end of a run, blanks
+    closing: str
     empty_runs: Sequence[str]  # runs without text, which are left out
 
     def edit(self, translation: AlignedTranslation) -> Edit:
         """Replace the tokens by a translation."""
-        raw = self.before + self.text.render(allowed(translation)) + self.after
+        raw = self.opening + self.text.render(allowed(translation)) + self.closing
         for empty in self.empty_runs:
             raw = raw.replace(empty, "")
         return Edit(self.first, self.end, raw)
@@ -101,8 +101,8 @@ def text_parts(package: Package, name: str) -> list[str]:
     """The names of the parts that may have texts, the body first. DataError for a file without a body."""
     if TYPES not in package.parts:
         raise DataError(f"{name}:1: a ZIP file without {TYPES}, expected .docx; is this a document of Word?")
-    where, ranks = f"{name}/{TYPES}", dict[str, int]()
-    for token in tokenize(read_xml(package.parts[TYPES], where).text, where):
+    location, ranks = f"{name}/{TYPES}", dict[str, int]()
+    for token in tokenize(read_xml(package.parts[TYPES], location).text, location):
         part, kind = token.attribute("PartName").removeprefix("/"), token.attribute("ContentType")
         rank = next((rank for rank, ending in enumerate(KINDS) if kind.endswith(ending)), -1)
         if token.local == "Override" and rank >= 0 and part in package.parts:
@@ -142,7 +142,7 @@ def place_texts(paragraph: Paragraph) -> Iterator[PlacedText]:
 def place_text(paragraph: Paragraph, part: Part) -> PlacedText | None:
     """Find out how a part of a paragraph is written in translation; None if it has no word. Text outside of
     all tags gets the format of the most characters; each other format becomes a pair of tags."""
-    pieces, sizes = part.pieces, Counter[Run]()
+    pieces, sizes = part.pieces, Counter[RunFormat]()
     for piece in pieces:
         if piece.is_text:
             sizes[paragraph.format_of(piece)] += len(piece.text.strip())
@@ -153,13 +153,13 @@ def place_text(paragraph: Paragraph, part: Part) -> PlacedText | None:
     if text is None:
         return None
     first, last = paragraph.pieces[part.first], paragraph.pieces[part.end - 1]
-    before, after = paragraph.edges(first, last)
+    start, end = paragraph.edges(first, last)
     return PlacedText(
         text=text,
-        first=before.token,
-        end=after.token,
-        before=before.raw + base.start + escape(blanks[0]),
-        after=escape(blanks[1]) + base.close + after.raw,
+        first=start.token,
+        end=end.token,
+        opening=start.raw + base.start + escape(blanks[0]),
+        closing=escape(blanks[1]) + base.close + end.raw,
         empty_runs=[run.start + run.close for run in {base, *map(paragraph.format_of, pieces)}],
     )
 
@@ -177,7 +177,7 @@ def trim_blanks(pieces: Sequence[Piece]) -> list[Piece]:
     return [piece for piece in trimmed if piece.raw]
 
 
-def format_items(paragraph: Paragraph, pieces: Sequence[Piece], base: Run) -> Iterator[InlineItem]:
+def format_items(paragraph: Paragraph, pieces: Sequence[Piece], base: RunFormat) -> Iterator[InlineItem]:
     """Yield the items of a text: around stretches in another format than `base` a pair of tags."""
     current = base
     for index, piece in enumerate(pieces):
@@ -196,7 +196,9 @@ def format_items(paragraph: Paragraph, pieces: Sequence[Piece], base: Run) -> It
         yield InlineItem(current.close + base.start, closes=True)
 
 
-def next_format(paragraph: Paragraph, pieces: Sequence[Piece], index: int, current: Run, base: Run) -> Run:
+def next_format(
+    paragraph: Paragraph, pieces: Sequence[Piece], index: int, current: RunFormat, base: RunFormat
+) -> RunFormat:
     """The format that a piece is written in: that of a text, but blanks and single codes stay in a stretch
     that goes on after them. Tags are outside of all stretches."""
     piece = pieces[index]

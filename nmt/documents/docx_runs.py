@@ -22,7 +22,7 @@ NOT_FORMAT = frozenset(("lang", "noProof"))  # properties of a run that do not s
 
 
 @dataclass(frozen=True)
-class Run:
+class RunFormat:
     """A format: how a run in it begins and ends, up to its text."""
 
     start: str
@@ -30,7 +30,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Edge:
+class RunEdge:
     """Where a text that is replaced begins or ends: the token, and what has to stand there."""
 
     token: int
@@ -56,7 +56,7 @@ class Paragraph:
     prefix: str
     pieces: list[Piece] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
-    formats: dict[str, Run] = field(default_factory=dict)
+    formats: dict[str, RunFormat] = field(default_factory=dict)
 
     def add(self, piece: Piece, origin: Origin) -> None:
         self.pieces.append(replace(piece, number=len(self.pieces)))
@@ -66,7 +66,7 @@ class Paragraph:
         """The name of a tag without the prefix of WordprocessingML; others keep theirs."""
         return self.tokens[index].name.removeprefix(self.prefix)
 
-    def format_of(self, piece: Piece) -> Run:
+    def format_of(self, piece: Piece) -> RunFormat:
         """The format of a text."""
         return self.formats[piece.format]
 
@@ -74,19 +74,19 @@ class Paragraph:
         """Whether there are any tags among some tokens."""
         return any(token.name for token in self.tokens[first:end])
 
-    def edges(self, first: Piece, last: Piece) -> tuple[Edge, Edge]:
+    def edges(self, first: Piece, last: Piece) -> tuple[RunEdge, RunEdge]:
         """The ends of the tokens that are replaced for the pieces from `first` to `last`: a run of which a
         part stays is closed before, and opened again after."""
         start, end = self.origins[first.number], self.origins[last.number]
-        before, after = Edge(start.first), Edge(end.end)
+        first_edge, last_edge = RunEdge(start.first), RunEdge(end.end)
         if start.run >= 0:
             inner = self.has_tags(start.content[0], start.first)
-            before = Edge(start.first, f"</{self.prefix}r>") if inner else Edge(start.run)
+            first_edge = RunEdge(start.first, f"</{self.prefix}r>") if inner else RunEdge(start.run)
         if end.run >= 0:
             inner = self.has_tags(end.end, end.content[1])
             opening = raw_text(self.tokens, end.run, end.content[0])
-            after = Edge(end.end, opening) if inner else Edge(self.partners[end.run] + 1)
-        return before, after
+            last_edge = RunEdge(end.end, opening) if inner else RunEdge(self.partners[end.run] + 1)
+        return first_edge, last_edge
 
 
 def read_paragraph(tokens: Sequence[XmlToken], partners: Sequence[int], start: int, prefix: str) -> Paragraph:
@@ -154,7 +154,7 @@ def read_run(paragraph: Paragraph, run: int) -> None:
     opening = raw_text(tokens, run, first)
     key = format_key(paragraph, properties)
     paragraph.formats.setdefault(
-        key, Run(f'{opening}<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>")
+        key, RunFormat(f'{opening}<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>")
     )
     for index in content:
         name, end = paragraph.name(index), partners[index] + 1
@@ -205,20 +205,20 @@ def join_fields(paragraph: Paragraph) -> None:
         if mark == "begin":
             opened.append(number)
         elif mark == "end":
-            begin = opened.pop() if opened else number
-            if begin == number:
+            start = opened.pop() if opened else number
+            if start == number:
                 loose.add(number)
             elif not opened:
-                outer.append((begin, number))
+                outer.append((start, number))
         elif mark and not opened:
             loose.add(number)
     if opened:  # it ends in another paragraph
         loose |= {number for number, mark in marks.items() if mark and number >= opened[0]}
     pieces = [replace(piece, border=piece.border or piece.number in loose) for piece in paragraph.pieces]
     origins, joined, offset = paragraph.origins, list[tuple[Piece, Origin]](), 0
-    for begin, end in outer:
-        joined += zip(pieces[offset:begin], origins[offset:begin], strict=True)
-        joined += join_field(paragraph, pieces[begin : end + 1], origins[begin : end + 1], marks, loose)
+    for start, end in outer:
+        joined += zip(pieces[offset:start], origins[offset:start], strict=True)
+        joined += join_field(paragraph, pieces[start : end + 1], origins[start : end + 1], marks, loose)
         offset = end + 1
     joined += zip(pieces[offset:], origins[offset:], strict=True)
     paragraph.pieces, paragraph.origins = [], []

@@ -71,15 +71,15 @@ def check_entries(entries: list[zipfile.ZipInfo], size: int, name: str) -> None:
         )
     names = [entry.filename for entry in entries]
     for entry in entries:
-        where = f"{name}:1: part {entry.filename}"
+        location = f"{name}:1: part {entry.filename}"
         if entry.flag_bits & ENCRYPTED:
-            raise DataError(f"{where}: is encrypted; save the document without a password")
+            raise DataError(f"{location}: is encrypted; save the document without a password")
         if entry.compress_type not in METHODS:
-            raise DataError(f"{where}: compression method {entry.compress_type}, expected deflate")
+            raise DataError(f"{location}: compression method {entry.compress_type}, expected deflate")
         if entry.filename.startswith("/") or ".." in entry.filename.split("/") or "\\" in entry.filename:
-            raise DataError(f"{where}: its name leads out of the document; is this from a trusted source?")
+            raise DataError(f"{location}: its name leads out of the document; is this from a trusted source?")
         if entry.file_size > LARGEST_PART:
-            raise DataError(f"{where}: unpacks to more than {LARGEST_PART >> 20} MiB; is this a document?")
+            raise DataError(f"{location}: unpacks to more than {LARGEST_PART >> 20} MiB; is this a document?")
     if len(set(names)) < len(names):
         twice = next(part for part in names if names.count(part) > 1)
         raise DataError(f"{name}:1: part {twice}: is there twice, expected once; is this a document?")

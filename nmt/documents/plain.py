@@ -34,7 +34,7 @@ class PlainLine:
 
 
 @dataclass(frozen=True)
-class PlainText(Document):
+class TextDocument(Document):
     """A text file. Each block has the lines of one text, or one line without words."""
 
     blocks: Sequence[Sequence[PlainLine]]
@@ -45,7 +45,7 @@ class PlainText(Document):
 
     @property
     def texts(self) -> list[Sequence[PlainLine]]:
-        """The blocks to translate."""
+        """The blocks that have words to translate."""
         return [block for block in self.blocks if has_words(block[0].text)]
 
     def write(self, translations: Sequence[AlignedTranslation]) -> bytes:
@@ -58,14 +58,14 @@ class PlainText(Document):
         return "".join(parts).encode()
 
 
-def parse(data: bytes, name: str) -> PlainText:
+def parse(data: bytes, name: str) -> TextDocument:
     """Split a text file into blocks. DataError for a file that is not UTF-8, or has a NUL character."""
     text = decode_text(data, name)
     if (offset := text.find("\0")) >= 0:
         line = text.count("\n", 0, offset) + 1
         raise DataError(f"{name}:{line}: NUL character, expected text; is this a binary or UTF-16 file?")
     lines = [split_line(line) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
-    return PlainText([block for paragraph in paragraphs(lines) for block in split_paragraph(paragraph)])
+    return TextDocument([block for paragraph in paragraphs(lines) for block in split_paragraph(paragraph)])
 
 
 def split_line(line: str) -> PlainLine:

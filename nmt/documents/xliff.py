@@ -120,8 +120,8 @@ class XliffDocument(Document):
             prefix = self.tokens[unit.source].name.removesuffix("source")
             tag = XmlToken(f"<{prefix}target>", f"{prefix}target", opens=True)
             first = end = unit.after + 1
-            before = self.tokens[unit.source - 1]
-            gap = before.raw if before.is_text and before.raw.isspace() else ""
+            preceding = self.tokens[unit.source - 1]
+            gap = preceding.raw if preceding.is_text and preceding.raw.isspace() else ""
         if not tag.opens:  # <target/>
             tag = replace(tag, raw=tag.raw[:-2].rstrip() + ">", opens=True)
         if not unit.state_of:
@@ -160,13 +160,13 @@ def parse(data: bytes, name: str) -> XliffDocument:
 
 @dataclass(frozen=True)
 class Inherited:
-    """What an element has from those around it."""
+    """Properties that an element has from those around it."""
 
     translate: bool = True
     preserve: bool = False  # line breaks are part of the text
 
     def within(self, tag: XmlToken) -> "Inherited":
-        """The same for the content of an element."""
+        """The properties that the content of an element has."""
         space = tag.attribute("xml:space")
         return Inherited(
             self.translate if not tag.attribute("translate") else tag.attribute("translate") != "no",

@@ -82,8 +82,8 @@ def pair_codes(pieces: Sequence[Piece]) -> list[Piece]:
         elif piece.ends:
             depth = find_code(pieces, opened, piece.ends)
             if depth is not None:
-                begin = opened[depth]
-                paired[begin] = replace(pieces[begin], opens=True, begins="")
+                start = opened[depth]
+                paired[start] = replace(pieces[start], opens=True, begins="")
                 paired[index] = replace(piece, closes=True, ends="")
                 del opened[depth:]
     return paired

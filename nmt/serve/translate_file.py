@@ -71,14 +71,14 @@ class FileStore:
         """Keep a document; returns the name to ask for it."""
         key = f"{secrets.token_urlsafe(16)}.{file.name}"
         self.files[key] = file
-        while sum(len(kept.data) for kept in self.files.values()) > self.most and len(self.files) > 1:
+        while sum(len(file.data) for file in self.files.values()) > self.most and len(self.files) > 1:
             del self.files[next(iter(self.files))]
         asyncio.get_running_loop().call_later(self.seconds, self.files.pop, key, None)
         return key
 
 
 class TranslateFile:
-    """The handlers of documents."""
+    """The handlers of documents, which are translated and then downloaded."""
 
     def __init__(self, texts: LibreTranslate) -> None:
         """`texts`: the handlers of texts, whose engines and limits also hold for documents."""
