@@ -26,8 +26,8 @@ from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab
 from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest, file_hash
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
-from smt_bridge.features.translation import Translation
-from smt_bridge.moses.words import check_reads_words, units
+from smt_bridge.features.translation import Translation, side_reader
+from smt_bridge.moses.words import check_detokenizes, check_reads_words, units
 
 # ---- translation -------------------------------------------------------------------------------------------
 
@@ -38,7 +38,7 @@ class RunTranslation(Translation):
     run: SavedRun
 
     def __init__(self, run: SavedRun, inverse: bool = False, settings: FeatureSettings | None = None) -> None:
-        """ConfigError for a run of raw text."""
+        """ConfigError for a run of raw text of an unknown language."""
         super().__init__(run, inverse, settings)
         precision = self.settings.precision
         # The context in which the run computes: matrix products in reduced precision, or as usual.
@@ -196,9 +196,9 @@ class NeuralLM(PairFeature):
     ARPA file of text without escapes, by which p(UNK) is divided among unknown words."""
 
     def __init__(self, run: SavedLM, settings: FeatureSettings) -> None:
-        """ConfigError for a run that reads raw text, and if log Z is to be taken as 0 although the model was
-        not trained with a normalizer; DataError for a file that is not ARPA."""
-        check_reads_words(run.directory, target=run.text.raw)
+        """ConfigError for a run of raw text of an unknown language, and if log Z is to be taken as 0 although
+        the model was not trained with a normalizer; DataError for a file that is not ARPA."""
+        check_detokenizes(run.directory, target=run.text)
         self.run, self.settings = run, settings
         self.scorer = choose_scorer(run.model, settings.assume_normalized, run.directory)
         backoff = count_models.read_arpa(settings.backoff) if settings.backoff else None
@@ -218,7 +218,7 @@ class NeuralLM(PairFeature):
         return digest("neural-lm", self.run.files(), settings.arithmetic() + backoff)
 
     def readers(self) -> dict[str, SideReader]:
-        return {"target": SideReader(cut=self.run.text.cut, vocabulary=self.run.words.ids)}
+        return {"target": side_reader(self.run.text, self.run.words)}
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target; with the end symbol if `pairs.whole`."""

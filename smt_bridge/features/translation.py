@@ -8,23 +8,25 @@ is not imported here; the features of runs that torch computes are in kinds.py.
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from nmt.errors import ConfigError
 from nmt.runs.exported import ExportedRun
 from nmt.runs.pair import LanguagePair
+from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import Vocab
 from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
-from smt_bridge.moses.words import check_reads_words, units
+from smt_bridge.moses.words import check_detokenizes, unescaped_units, units
 
 Ids = Sequence[int]
 
 
 class Translation(PairFeature):
     """A translator's run as a feature. Moses' escapes are undone first, as the run reads tokenized text
-    without them.
+    without them; a run of raw text reads detokenized text.
 
     `inverse`: the run translates from target to source."""
 
@@ -33,8 +35,8 @@ class Translation(PairFeature):
     def __init__(
         self, run: LanguagePair, inverse: bool = False, settings: FeatureSettings | None = None
     ) -> None:
-        """ConfigError for a run of raw text."""
-        check_reads_words(run.directory, source=run.source.raw, target=run.target.raw)
+        """ConfigError for a run of raw text of an unknown language."""
+        check_detokenizes(run.directory, source=run.source, target=run.target)
         self.run, self.inverse, self.settings = run, inverse, settings or FeatureSettings()
         self.shares = CorpusShares(run.target_words) if self.settings.unknown == "split" else None
 
@@ -48,8 +50,8 @@ class Translation(PairFeature):
         return digest(kind, self.run.files(), self.settings.arithmetic())
 
     def readers(self) -> dict[str, SideReader]:
-        first = SideReader(cut=self.run.source.cut, vocabulary=self.run.source_words.ids)
-        second = SideReader(cut=self.run.target.cut, vocabulary=self.run.target_words.ids)
+        first = side_reader(self.run.source, self.run.source_words)
+        second = side_reader(self.run.target, self.run.target_words)
         return {"target": first, "source": second} if self.inverse else {"source": first, "target": second}
 
     def score(self, pairs: WordPairs) -> Values:
@@ -70,12 +72,17 @@ class Translation(PairFeature):
         return values
 
 
+def side_reader(text: TextPipeline, vocab: Vocab) -> SideReader:
+    """How a network with this text pipeline and vocabulary reads words without escapes."""
+    return SideReader(cut=partial(unescaped_units, text=text), vocabulary=vocab.ids)
+
+
 class ExportedTranslation(Translation):
     """A run exported to CTranslate2 as a feature."""
 
     def __init__(self, exported: ExportedRun, inverse: bool, settings: FeatureSettings) -> None:
         """ConfigError for any precision but the default, since that of the weights is part of the exported
-        run, and for a run of raw text."""
+        run, and for a run of raw text of an unknown language."""
         [run] = exported.members
         if settings.precision != "fp32":
             raise ConfigError(

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nmt.errors import ConfigError
-from smt_bridge.moses.words import check_reads_words, units
+from smt_bridge.moses.words import check_detokenizes, check_reads_words, units
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.features import neural_translation
@@ -38,16 +38,21 @@ def load_network(name: str, path: str, normalized: bool) -> "TargetNetwork":
 
 def load_translator(path: str, restricted: bool) -> "neural_translation.TranslationNetwork":
     """Load the translator of a run directory with its text pipelines. As in smt-rescore, words of the phrase
-    table are unescaped and cut into the run's units. ConfigError for a run that reads raw text, and for a
-    model that cannot restrict its softmax to a short-list if `restricted` is set. CheckpointError for any
-    other folder."""
+    table are unescaped and cut into the run's units, and detokenized for a run of raw text. ConfigError for a
+    run of raw text of an unknown language; if `restricted` is set, for a run that writes raw text, and for a
+    model that cannot restrict its softmax to a short-list. CheckpointError for any other folder."""
     from nmt.models.protocols import Layered
     from nmt.runs import checkpoint
     from nmt.search.prefix_states import PrefixStates
     from smt_bridge.decoder.features.neural_translation import TranslationNetwork
 
     run = checkpoint.load(path, "best", "cpu")
-    check_reads_words(path, source=run.source.raw, target=run.target.raw)
+    check_detokenizes(path, source=run.source, target=run.target)
+    if restricted and run.target.raw:
+        raise ConfigError(
+            f"{path}: restricted=true, but this run writes raw text, whose units depend on the words "
+            "around them; remove the option"
+        )
     if restricted and not isinstance(run.model, Layered):
         raise ConfigError(
             f"{path}: restricted=true, but models of this type cannot use a short-list; remove the option"
@@ -56,6 +61,7 @@ def load_translator(path: str, restricted: bool) -> "neural_translation.Translat
         source=lambda words: run.source_words.encode(units(words, run.source)),
         target=lambda words: run.target_words.encode(units(words, run.target)),
         prefixes=partial(PrefixStates, run.model),
+        raw=run.target.raw,
     )
 
 

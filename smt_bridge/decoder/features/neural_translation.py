@@ -37,6 +37,7 @@ class TranslationNetwork(NamedTuple):
     target: Callable[[list[str]], list[int]]  # target words -> ids
     # source ids, allowed target ids, whether the softmax is restricted to these -> prefix states
     prefixes: Callable[[Sequence[int], Sequence[int], bool], "PrefixStates[Any]"]
+    raw: bool  # whether it writes raw text: units depend on the words before and after
 
 
 class NeuralTranslation(StatefulFeature):
@@ -65,12 +66,12 @@ class NeuralTranslation(StatefulFeature):
         """Load the translator of a feature line. Raises the errors of `load_translator`."""
         return cls(line, load_translator(line.options["path"], line.truth("restricted")))
 
-    def start(self, sentence: Sentence) -> "NeuralTranslationScorer":
+    def start(self, sentence: Sentence) -> SentenceScorer:
         with self.lock:
             if not self.checked:
                 self.checked = True
                 self.check_coverage(sentence.table)
-        return NeuralTranslationScorer(self, sentence)
+        return RawTextScorer(self, sentence) if self.network.raw else NeuralTranslationScorer(self, sentence)
 
     def unit_ids(self, word: str) -> list[int]:
         """The ids of a target word's units, cached."""
@@ -142,6 +143,89 @@ class NeuralTranslationScorer(SentenceScorer):
         units = grid([text[text >= 0].tolist() for text in texts])
         values, _ = self.exact.follow(np.full(len(paths), self.exact.root), units, True)
         return values[:, None]
+
+
+ENDED = -1  # in place of a word: the text is complete
+
+
+class RawTextScorer(SentenceScorer):
+    """Scores one sentence with a network that writes raw text. A state is the number of a sequence of words.
+
+    The units of some words depend on their neighbors: a comma joins the word before, `l'` the word after, and
+    SentencePiece may cut what is joined in another way. So a hypothesis is worth log p of the units of its
+    words, detokenized as if nothing followed, and a candidate gains the difference to its parent. At the end
+    of the sentence the differences add up to log p of the whole text."""
+
+    def __init__(self, feature: NeuralTranslation, sentence: Sentence) -> None:
+        self.feature, self.sentence = feature, sentence
+        self.source = feature.network.source(sentence.words)
+        self.phrases = [tuple(sentence.text[part].tolist()) for part in sentence.slices(range(sentence.size))]
+        self.alone = [feature.network.target(list(map(sentence.word, phrase))) for phrase in self.phrases]
+        self.numbers: dict[tuple[int, ...], int] = {(): self.start_state}
+        self.texts: list[tuple[int, ...]] = [()]  # of each state: its words
+        self.values = [0.0]  # of each state: natural log p of its units
+        self.use_units({EOS}.union(*self.alone))
+
+    def use_units(self, token_ids: Set[int]) -> None:
+        """Begin new prefixes, in which these units may occur."""
+        self.columns = {token: column for column, token in enumerate(sorted(token_ids))}
+        self.prefixes = self.feature.network.prefixes(self.source, list(self.columns), False)
+        self.nodes: dict[int, int] = {}  # of states: the prefix of their units
+
+    def log_probs(self, texts: Sequence[tuple[int, ...]], end: bool) -> tuple[Floats, Int64s]:
+        """Natural log p of the units of whole texts, (N,), and their prefixes, (N,). `end`: include the end
+        symbol."""
+        word, target = self.sentence.word, self.feature.network.target
+        of_text = [target(list(map(word, text))) for text in texts]
+        if not self.columns.keys() >= (needed := set[int]().union(*of_text)):
+            self.use_units(self.columns.keys() | needed)
+        units = grid([[self.columns[unit] for unit in units] for units in of_text])
+        return self.prefixes.follow(np.full(len(texts), self.prefixes.root), units, end)
+
+    def gains(self, candidates: Candidates) -> Gains:
+        parents = candidates.state.tolist()
+        texts = [
+            self.texts[parent] + self.phrases[option]
+            for parent, option in zip(parents, candidates.option.tolist(), strict=True)
+        ]
+        values, nodes = self.log_probs(texts, candidates.complete)
+        if candidates.complete:
+            texts = [(*text, ENDED) for text in texts]
+        rows = zip(texts, values.tolist(), nodes.tolist(), strict=True)
+        states = np.array([self.number(text, value, node) for text, value, node in rows], np.int64)
+        totals = np.array(self.values)
+        keys = np.zeros_like(states) if self.feature.recombine else None
+        return Gains((totals[states] - totals[candidates.state])[:, None], states, keys)
+
+    def number(self, text: tuple[int, ...], value: float, node: int) -> int:
+        """The number of a state, which is new if no state has these words. `value`: log p of its units;
+        `node`: their prefix."""
+        number = self.numbers.setdefault(text, len(self.texts))
+        if number == len(self.texts):
+            self.texts.append(text)
+            self.values.append(value)
+        self.nodes[number] = node
+        return number
+
+    def preview(self, candidates: Candidates) -> tuple[Floats, Floats]:
+        """Score only the first unit of each candidate, as if it began after a blank. The stand-in represents
+        the other units, and the end of the sentence."""
+        parents = candidates.state.tolist()
+        missing = sorted({parent for parent in parents if parent not in self.nodes})
+        if missing:
+            _, nodes = self.log_probs([self.texts[parent] for parent in missing], False)
+            self.nodes.update(zip(missing, nodes.tolist(), strict=True))
+        alone = [self.alone[option] for option in candidates.option.tolist()]
+        first = grid([[self.columns[unit] for unit in units[:1]] for units in alone])
+        after = np.array([self.nodes[parent] for parent in parents], np.int64)
+        values, _ = self.prefixes.follow(after, first, False)
+        lengths = np.array([len(units) for units in alone]) + candidates.complete
+        return values[:, None], 1 - 1 / np.maximum(lengths, 1)
+
+    def of_derivations(self, paths: Sequence[Int32s]) -> Floats:
+        """Log p of the derivations' detokenized texts, as smt-rescore computes it: (derivations, 1)"""
+        texts = [tuple(word for option in path for word in self.phrases[option]) for path in paths]
+        return self.log_probs(texts, True)[0][:, None]
 
 
 def grid(texts: Sequence[Sequence[int]]) -> Int64s:

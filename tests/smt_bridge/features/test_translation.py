@@ -4,6 +4,7 @@ import gzip
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -14,6 +15,10 @@ from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from tests.nmt.runs.test_exported import exported, make_run
 
 pytest.importorskip("ctranslate2")
+
+from nmt.runs.ctranslate2_import import ImportSettings, import_model  # needs ctranslate2
+from nmt.runs.exported import ExportedRun
+from tests.nmt.runs import foreign_models
 
 PAIRS = WordPairs(
     sources=[["w1", "w2", "w3"], ["w4"], ["w5", "unknown"]],
@@ -40,6 +45,31 @@ def test_an_exported_run_scores_as_the_run(folder: Path, kind: str) -> None:
     other = FEATURES[kind].load(FeatureSpec(kind, "T", str(folder)), FeatureSettings())
     assert other.score(PAIRS).tolist() == pytest.approx(run.score(PAIRS).tolist(), abs=1e-4)
     assert other.exact() is None and other.readers().keys() == run.readers().keys()
+
+
+@pytest.mark.parametrize("kind", ["translation", "inverse"])
+def test_a_model_of_another_toolkit_reads_detokenized_text(
+    kind: str, grammar: ModuleType, tmp_path: Path
+) -> None:
+    """With SentencePiece and without torch: its score is that of nmt-score for the raw text."""
+    model = foreign_models.opennmt(tmp_path / "model", grammar)
+    spm = (str(tmp_path / "source.model"), str(tmp_path / "target.model"))
+    import_model(model, tmp_path / "run", ImportSettings(*spm, languages=("en", "fr")))
+    words = {
+        "translation": (["the", "dog", "&apos;s", "cat", "."], ["l&apos;", "homme", ",", "le", "chat", "."]),
+        "inverse": (["l&apos;", "homme", "."], ["the", "man", "."]),
+    }[kind]
+    raw = {
+        "translation": ("the dog's cat.", "l'homme, le chat."),
+        "inverse": ("the man.", "l'homme."),
+    }[kind]
+    feature = FEATURES[kind].load(FeatureSpec(kind, "T", str(tmp_path / "run")), FeatureSettings())
+    pairs = WordPairs([words[0]], [words[1]], [0], whole=True)
+    expected = ExportedRun.of(tmp_path / "run").score([raw])
+    assert feature.score(pairs).tolist() == pytest.approx(expected, abs=1e-5)
+    import_model(model, tmp_path / "unnamed", ImportSettings(*spm))
+    with pytest.raises(ConfigError, match=r"unnamed: reads raw text .* source\.language: '' is unknown"):
+        FEATURES[kind].load(FeatureSpec(kind, "T", str(tmp_path / "unnamed")), FeatureSettings())
 
 
 def test_what_an_exported_run_cannot_do_is_refused(folder: Path) -> None:

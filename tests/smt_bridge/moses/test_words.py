@@ -1,4 +1,5 @@
-"""Networks read Moses' words, or are refused: a run of SentencePiece on either side, for every feature."""
+"""Networks read Moses' words, or the text that they make, or are refused: a run of SentencePiece on either
+side, for every feature."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,13 @@ from nmt.runs import checkpoint, language_model
 from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
+from nmt.text.subwords.protocol import LearnSettings, TrainingText
+from nmt.text.subwords.sentencepiece import Unigram
+from nmt.text.tokenize import Tokenizer, unescape
 from smt_bridge.cli import propose
 from smt_bridge.decoder.features import load_joint, load_network, load_translator
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
-from smt_bridge.moses.words import check_reads_words, units
+from smt_bridge.moses.words import check_detokenizes, check_reads_words, unescaped_units, units
 from tests.conftest import ROOT
 
 MODELS = ROOT / "tests" / "models"
@@ -22,6 +26,23 @@ MODELS = ROOT / "tests" / "models"
 def test_words_are_unescaped_and_cut() -> None:
     text = TextPipeline.of(SideConfig(tokenize=False, normalize=False))
     assert units(["l&apos;", "a&amp;b"], text) == ["l'", "a&b"]
+
+
+def test_a_network_of_raw_text_gets_detokenized_words() -> None:
+    """Unescaped, joined by the rules of its language, and cut like a line of nmt-score."""
+    config = SideConfig(language="fr", tokenize=False, normalize=False, subword="unigram")
+    learned = TrainingText(sentences=True)
+    for line in ("l'homme dort.", "la fille, qui dort.") * 20:
+        learned.add(line.split())
+    settings = LearnSettings(merges=0, pieces=30, byte_fallback=False, unicode="identity")
+    text = TextPipeline.with_subwords(config, Unigram.learn(learned, settings), True)
+    words = ["l&apos;", "homme", ",", "qui", "dort", "."]
+    assert units(words, text) == text.units("l'homme, qui dort.") != text.cut(list(map(unescape, words)))
+    assert unescaped_units(["a", "&amp;"], text) == text.units("a &amp;")
+    check_detokenizes("run", target=text)
+    text.tokenizer = Tokenizer("xx", normalize=False, tokenize=False)
+    with pytest.raises(ConfigError, match=r"^runs/x: reads raw text .* target\.language: 'xx' is unknown"):
+        check_detokenizes("runs/x", target=text)
 
 
 def test_the_message_names_the_run_and_its_sides() -> None:
@@ -46,7 +67,7 @@ def mixed(folder: Path) -> Path:
 
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In phrase tables, n-best lists, proposals and the search."""
+    """In phrase tables, n-best lists, proposals and the search: what needs words one by one is refused."""
     run, path = checkpoint.load(MODELS / "translator"), str(MODELS / "translator")
     args = propose.parser().parse_args(
         ["table", path, "--lexical", "lex", "-i", "text", "-o", "out", "--threads", "1"]
@@ -55,14 +76,21 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
         feature("translation", MODELS / "translator"),
         feature("inverse", MODELS / "translator"),
         lambda: load_translator(path, False),
-        lambda: propose.load_networks(args),
     ]
     for use in users:
         use()
+    propose.load_networks(args)
     getattr(run, side).subwords = Raw([])
     monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given, **more: run)
     monkeypatch.setattr("nmt.runs.alignment.load_aligned", lambda *given: run)
-    for use in [*users, feature("joint", Path(path)), lambda: load_joint(path, False)]:
+    for use in users:
+        use()
+    refused: list[Callable[[], object]] = [
+        feature("joint", Path(path)),
+        lambda: load_joint(path, False),
+        lambda: propose.load_networks(args),
+    ]
+    for use in refused:
         with pytest.raises(ConfigError, match=rf"translator: reads raw text \(SentencePiece; {side}\)"):
             use()
 
@@ -79,7 +107,8 @@ def test_every_feature_of_one_language(monkeypatch: pytest.MonkeyPatch, tmp_path
         use()
     run.text.subwords = Raw([])
     monkeypatch.setattr("nmt.runs.checkpoint.load_lm", lambda *given, **more: run)
-    for use in users:
+    users[0]()
+    for use in users[1:]:
         with pytest.raises(ConfigError, match=r"reads raw text \(SentencePiece; target\)"):
             use()
 
