@@ -112,10 +112,9 @@ def key_tables(kind: "type[DataclassInstance]", prefix: str, title: str = "") ->
         if inner is not None and is_dataclass(inner):
             below += key_tables(inner, f"{prefix}{item.name}.", f"{title}: {item.name}" if title else "")
         elif prefix or item.name not in SECTION_REGISTRIES:
-            parts = [
-                part for part in get_args(item.type) if get_origin(item.type) is list and is_dataclass(part)
-            ]
-            below += [line for part in parts for line in key_tables(part, f"{prefix}{item.name}[].")]
+            for part in get_args(item.type) if get_origin(item.type) is list else ():
+                if is_dataclass(part) and isinstance(part, type):
+                    below += key_tables(part, f"{prefix}{item.name}[].")
             rows.append(f"| `{prefix}{item.name}` | {default_of(item)} | {escape(about(item))} |")
     if not rows:
         return below
@@ -177,7 +176,8 @@ def http_page() -> str:
         "What a server of `nmt-serve` answers; its own description is at `/api/openapi.json`. "
         "[Translation server](serve.md) explains it.",
     ]
-    for path, item in http_api.describe(endpoints)["paths"].items():
+    described: Any = http_api.describe(endpoints)
+    for path, item in described["paths"].items():
         for method, operation in item.items():
             text.append(f"## {method.upper()} {path}\n\n{operation['summary']}.")
             if "requestBody" in operation:

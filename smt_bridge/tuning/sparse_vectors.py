@@ -32,7 +32,7 @@ class SparseVectors:
         return self.vectors.setdefault(entries, len(self.vectors))
 
     def since(self, names: int, vectors: int) -> "SavedVectors":
-        """What was added to the first names and vectors, of which these are the numbers."""
+        """The names and vectors that were added after the first `names` and `vectors`."""
         added = list(self.vectors)[vectors:]
         return SavedVectors(
             names=np.frombuffer("\n".join(list(self.names)[names:]).encode(), np.uint8),
