@@ -19,7 +19,7 @@ from nmt.runs import checkpoint
 from nmt.runs.run import Run
 from nmt.training import config_file
 from nmt.training.train import run_training
-from smt_bridge.cli import decode, rescore, score_table
+from smt_bridge.cli import decode, rescore
 from smt_bridge.cli import train as train_system
 from tests.commands.runs import equal_runs
 from tests.conftest import Command, Refused, write_corpus
@@ -386,18 +386,16 @@ def test_segmented_words_are_joined_again(folder: Path, tmp_path: Path) -> None:
     assert not any(" " in line for line in run.translate(["The red dog sees the cat ."]))
 
 
-def test_words_of_moses_are_not_its_text(
-    folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """Scores of a table or a list would be those of another text: refused in one line, nothing is left."""
-    (tmp_path / "table").write_text("the dog ||| 犬 ||| 1 1 1 1\n", encoding="utf-8")
-    (tmp_path / "list").write_text("0 ||| 犬 。 ||| LM0= -1 ||| -1\n", encoding="utf-8")
+def test_words_of_moses_become_its_text(folder: Path, tmp_path: Path) -> None:
+    """Entries of an n-best list are scored as the text that their words are joined to."""
+    entries = ["犬 。", "赤い 犬 は 猫 を見る 。"]
+    rows = "".join(f"0 ||| {entry} ||| LM0= -1 ||| -1\n" for entry in entries)
+    (tmp_path / "list").write_text(rows, encoding="utf-8")
     (tmp_path / "text").write_text("the dog .\n", encoding="utf-8")
-    feature = ["--feature", f"translation={folder}/run", "-q", "-o", str(tmp_path / "out")]
-    table = [str(tmp_path / "table"), *feature]
-    nbest = [str(tmp_path / "list"), "--source", str(tmp_path / "text"), *feature]
-    for main, argv in ((score_table.main, table), (rescore.main, nbest)):
-        assert main(argv) == 2
-        [line] = capsys.readouterr().err.splitlines()
-        assert f"{folder}/run: reads raw text" in line and "target" in line
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["list", "table", "text"]
+    line = [str(tmp_path / "list"), "--source", str(tmp_path / "text"), "--feature"]
+    line += [f"translation={folder}/run", "-q", "-o", str(tmp_path / "out")]
+    assert rescore.main(line) == 0
+    scored = (tmp_path / "out").read_text(encoding="utf-8").splitlines()
+    values = [float(row.split(" ||| ")[2].split()[-1]) for row in scored]
+    pairs = [("the dog.", entry.replace(" ", "")) for entry in entries]
+    assert values == pytest.approx(Run.load(folder / "run").score(pairs), abs=1e-4)
