@@ -81,7 +81,10 @@ def test_values_in_tables_are_escaped() -> None:
 
 def test_the_server_is_described() -> None:
     page = reference.http_page()
-    assert all(f" {path}\n" in page for path in ("/api/translate", "/api/score", "/translate", "/languages"))
+    assert all(
+        f" {path}\n" in page
+        for path in ("/api/translate", "/api/score", "/translate", "/languages", "/translate_file")
+    )
 
 
 @pytest.mark.ci

@@ -13,12 +13,12 @@ import smt_bridge
 from docs.site.man_pages import parsers
 from nmt.config.settings import ALLOWED, HELP
 from nmt.runs.checkpoint import SECTION_REGISTRIES, config_class
-from nmt.serve import http_api
+from nmt.serve import http_api, server
 from nmt.serve.config import ServeConfig
-from nmt.serve.json_api import JsonApi
 from nmt.serve.libretranslate import LibreTranslate
 from nmt.serve.monitoring import Lifecycle
 from nmt.serve.served import ServedEngines
+from nmt.serve.translate_file import TranslateFile
 from nmt.training.config import RunConfig
 
 if TYPE_CHECKING:
@@ -165,12 +165,8 @@ def public_members(kind: type) -> list[str]:
 
 def http_page() -> str:
     """Paths, requests and answers of the server."""
-    engines, config = ServedEngines([]), ServeConfig()
-    life = Lifecycle()
-    endpoints = [
-        *JsonApi(engines, config).endpoints(),
-        *LibreTranslate(engines, config, None, life).endpoints(),
-    ]
+    texts = LibreTranslate(ServedEngines([]), ServeConfig(), None, Lifecycle())
+    endpoints = server.described_endpoints(TranslateFile(texts))
     text = [
         "# HTTP interface",
         "What a server of `nmt-serve` answers; its own description is at `/api/openapi.json`. "

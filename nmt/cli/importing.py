@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, new_folder
+from nmt.cli.arguments import InputPath, OutputPath, new_folder, parse_settings
 
 log = logging.getLogger(__name__)
 
@@ -120,16 +120,7 @@ def import_ctranslate2(args: argparse.Namespace) -> str:
     """Import a CTranslate2 model; returns a summary."""
     from nmt.runs import ctranslate2_import
 
-    settings = ctranslate2_import.ImportSettings(
-        source_spm=args.source_spm,
-        target_spm=args.target_spm,
-        source_token=args.source_token,
-        target_token=args.target_token,
-        source_prefix=args.source_prefix,
-        source_suffix=args.source_suffix,
-        target_prefix=args.target_prefix,
-        languages=language_pair(args),
-    )
+    settings = parse_settings(ctranslate2_import.ImportSettings, args, languages=language_pair(args))
     return ctranslate2_import.import_model(Path(args.folder), Path(args.output), settings)
 
 

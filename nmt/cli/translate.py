@@ -248,8 +248,8 @@ def hypotheses(
 
 
 # Options that apply to whole lines, or to lines that cannot be split into sentences.
-# That of a document, too.
 WHOLE_LINES = "tokenized escaped n_best mbr sample prefix alignments constraints avoid_lines json".split()
+# Documents are always split into sentences.
 NOT_OF_DOCUMENTS = (*WHOLE_LINES, "split_sentences", "resume", "cluster")
 READ_AHEAD = 200  # lines that are sorted by length and searched together
 

@@ -114,6 +114,11 @@ def describe(endpoints: Iterable[Endpoint]) -> Schema:
     }
 
 
+def media_type(request: Request) -> str:
+    """The type of a request's body, in lower case and without parameters; empty if it is unknown."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
 def error_response(status: int, message: str, headers: dict[str, str] | None = None) -> Response:
     """Build the error response of all interfaces except XML-RPC."""
     return JSONResponse({"error": message or HTTPStatus(status).phrase}, status, headers)

@@ -255,7 +255,7 @@ class LibreTranslate:
         field `api_key`; BadRequest for a body or query string that cannot be parsed.
         """
         values = dict[str, object](http_api.parse_form(request.scope["query_string"]))
-        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = http_api.media_type(request)
         body = await request.body()
         if kind == MULTIPART:
             http_api.decode_form(body)  # Starlette would read anything else as Latin-1

@@ -24,6 +24,7 @@ from starlette.types import ASGIApp
 from nmt.errors import ConfigError, UserError
 from nmt.serve import http_api, json_api, limits
 from nmt.serve.config import ServeConfig
+from nmt.serve.http_api import Endpoint
 from nmt.serve.json_api import JsonApi
 from nmt.serve.libretranslate import LibreTranslate
 from nmt.serve.limits import Connection, Gate, Token
@@ -91,9 +92,8 @@ def application(
     request."""
     life = life or Lifecycle()
     metrics = Metrics(engines, life)
-    api, libretranslate = JsonApi(engines, config), LibreTranslate(engines, config, token, life)
-    documents = TranslateFile(libretranslate)
-    endpoints = [*api.endpoints(), *libretranslate.endpoints(), *documents.endpoints()]
+    documents = TranslateFile(LibreTranslate(engines, config, token, life))
+    endpoints = described_endpoints(documents)
 
     async def describe(request: Request) -> Response:
         return JSONResponse(http_api.describe(endpoints))
@@ -122,6 +122,13 @@ def application(
         middleware=middleware,
         exception_handlers={HTTPException: http_error, UserError: user_error},
     )
+
+
+def described_endpoints(documents: TranslateFile) -> list[Endpoint]:
+    """The endpoints of the server's own interface and of LibreTranslate's, which OpenAPI describes."""
+    texts = documents.texts
+    own = JsonApi(texts.engines, texts.config)
+    return [*own.endpoints(), *texts.endpoints(), *documents.endpoints()]
 
 
 def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute]:

@@ -111,7 +111,7 @@ class TranslateFile:
         return [Route("/download_file/{name:path}", self.download, methods=["GET"])]
 
     async def translate(self, request: Request) -> Response:
-        if request.headers.get("content-type", "").partition(";")[0].strip().lower() != MULTIPART:
+        if http_api.media_type(request) != MULTIPART:
             raise BadRequest("Invalid request: missing file parameter")
         async with request.form(
             max_files=1, max_fields=http_api.MAX_FIELDS, max_part_size=self.config.max_request

@@ -247,7 +247,7 @@ def read_sparse_weights(ini: Ini, beside: bool = False) -> SparseWeights:
     lacks; also the errors of `weight_file` and `sparse_weights.read`."""
     names = {line.name: line for line in ini.features if feature_lines.is_sparse(line.kind)}
     for name, line in names.items():
-        if "_" in name:
+        if sparse_weights.is_sparse(name):
             raise line.error(f"name={name}: a sparse feature has no _ in its name; give another name=")
     path = weight_file(ini, beside)
     weights = sparse_weights.read(path) if path else {}

@@ -15,6 +15,7 @@ from pathlib import Path
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
 from smt_bridge.moses.reordering import ReorderingType
+from smt_bridge.moses.sparse_weights import is_sparse
 
 # ---- weights -----------------------------------------------------------------------------------------------
 # Named weights in the form of Moses, lines `Name= v v v`, in the [weight] section of moses.ini or in a file
@@ -72,7 +73,7 @@ def read_weights(path: str | Path) -> Weights:
 def tuned_names(weights: Weights) -> set[str]:
     """Names of the features that n-best lists print in each entry, and tuners tune: all but the
     UnknownWordPenalty and sparse values, which have `_` in their names."""
-    return {name for name in weights if not name.startswith(UNTUNED) and "_" not in name}
+    return {name for name in weights if not name.startswith(UNTUNED) and not is_sparse(name)}
 
 
 def format_weights(name: str, values: Iterable[float]) -> str:

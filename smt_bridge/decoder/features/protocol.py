@@ -69,8 +69,10 @@ class SparseFeature(SearchFeature):
     and what `events` yields, as in Moses."""
 
     scores = 0  # that num-features= counts
-    name: str
-    rows: dict[int, tuple[str, ...]]  # row of the table -> names of its values
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rows: dict[int, tuple[str, ...]] = {}  # row of the table -> names of its values
 
     @abstractmethod
     def events(self, pair: LinkedPair) -> Iterator[str]:

@@ -45,8 +45,8 @@ class WordTranslation(SparseFeature):
 
     def __init__(self, name: str, source: Set[str] | None = None, target: Set[str] | None = None) -> None:
         """`source`, `target`: the words that count as themselves; None for all."""
-        self.name, self.source, self.target = name, source, target
-        self.rows = {}
+        super().__init__(name)
+        self.source, self.target = source, target
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
@@ -74,8 +74,8 @@ class UnlinkedWords(SparseFeature):
 
     def __init__(self, name: str, words: Set[str] | None = None) -> None:
         """`words`: those that count as themselves; None for all."""
-        self.name, self.words = name, words
-        self.rows = {}
+        super().__init__(name)
+        self.words = words
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
@@ -111,10 +111,6 @@ class PhraseLength(SparseFeature):
     """Numbers of words of both sides of phrases."""
 
     arguments: ClassVar[Set[str]] = frozenset()
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.rows = {}
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
