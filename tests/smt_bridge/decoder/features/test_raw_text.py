@@ -21,7 +21,8 @@ from nmt.text.subwords.protocol import LearnSettings, TrainingText
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.tokenize import Tokenizer, unescape
 from nmt.text.vocab import Vocab
-from smt_bridge.decoder.features.neural_translation import RawTextScorer
+from smt_bridge.decoder.features.neural_translation import RawTextScorer, grid
+from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.features.base import WordPairs
 from smt_bridge.features.kinds import RunTranslation
 from tests.smt_bridge.decoder import models
@@ -119,6 +120,29 @@ def test_the_search_ends_with_these_values(options: str, model: Model) -> None:
             (found,) = made.derivations(task, [path], [total])
             assert found.total == pytest.approx(total, abs=1e-5)
     assert len(grown) > 4
+
+
+def test_the_preview_is_that_of_the_first_unit(model: Model) -> None:
+    """After nothing, and after a phrase: log p of the first unit of what follows, which shares the rest with
+    the other units and the end of the sentence."""
+    run = raw_run()
+    made = decoder(model(4, run))
+    task = made.task(made.parse_line(sentence(1, 5)), made.listing)
+    (scorer,) = task.scorers
+    assert isinstance(scorer, RawTextScorer)
+    options = np.arange(len(scorer.phrases))
+    start = np.full(len(options), scorer.start_state)
+    after = scorer.gains(Candidates(options, start, False)).states[[0]].repeat(len(options))
+    units = [scorer.feature.network.target(list(map(task.sentence.word, text))) for text in scorer.phrases]
+    for parent, before in ((start, []), (after, units[0])):
+        values, rest = scorer.preview(Candidates(options, parent, False))
+        grown = [before + first[:1] for first in units]
+        columns = grid([[scorer.columns[unit] for unit in row] for row in [before, *grown]])
+        roots = np.full(len(grown) + 1, scorer.prefixes.root)
+        totals, _ = scorer.prefixes.follow(roots, columns, False)
+        np.testing.assert_allclose(values[:, 0], totals[1:] - totals[0], atol=1e-5)
+        np.testing.assert_allclose(rest, [1 - 1 / max(1, len(row)) for row in units])
+    assert np.ptp(values) > 0.1
 
 
 @pytest.mark.ci
