@@ -142,7 +142,7 @@ def test_the_preview_is_that_of_the_first_unit(model: Model) -> None:
         totals, _ = scorer.prefixes.follow(roots, columns, False)
         np.testing.assert_allclose(values[:, 0], totals[1:] - totals[0], atol=1e-5)
         np.testing.assert_allclose(rest, [1 - 1 / max(1, len(row)) for row in units])
-    assert np.ptp(values) > 0.1
+        assert np.ptp(values) > 0.1
 
 
 @pytest.mark.ci
