@@ -37,6 +37,8 @@ def test_every_written_page_is_in_one_part() -> None:
         ("[x](https://host/a.md)", "docs/scale.md", "[x](https://host/a.md)"),
         ("```\n[a](../nmt)\n```", "docs/scale.md", "```\n[a](../nmt)\n```"),
         ("![curve](images/a.png)", "docs/scale.md", "![curve](images/a.png)"),
+        ("![a](../../docs/images/a.png)", "recipes/wmt14/README.md", "![a](../images/a.png)"),
+        ("[a](../tests/benchmarks/tuning.md#mbr)", "docs/smt.md", "[a](tuning.md#mbr)"),
     ],
 )
 def test_links(text: str, path: str, expected: str) -> None:

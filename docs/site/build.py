@@ -29,6 +29,7 @@ PARTS: dict[str, Sequence[str]] = {
     "Explanations": ("results", "performance", "scale", "tour", "style"),
 }  # fmt: skip
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+IMAGE = re.compile(r"(!\[[^\]]*\])\((?:\.\./)*(?:docs/)?(images/[^()\s]+)\)")
 FENCE = re.compile(r"(?ms)^( *)(`{3,}|~{3,}).*?^\1\2$")
 
 
@@ -36,6 +37,7 @@ def written_pages(root: Path) -> dict[str, str]:
     """The files of the repository that are pages, each with its path in the site."""
     pages = {f"docs/{name}.md": f"{name}.md" for names in PARTS.values() for name in names}
     pages |= {"CONTRIBUTING.md": "contributing.md", "recipes/README.md": "recipes.md"}
+    pages |= {"tests/benchmarks/README.md": "benchmarks.md", "tests/benchmarks/tuning.md": "tuning.md"}
     for readme in sorted(root.glob("recipes/*/README.md")):
         pages[f"recipes/{readme.parent.name}/README.md"] = f"recipes/{readme.parent.name}.md"
     return pages
@@ -71,7 +73,14 @@ def convert_links(text: str, path: str, pages: Mapping[str, str]) -> str:
         here = PurePosixPath(pages[path]).parent
         return f"[{words}]({os.path.relpath(page, here)}{anchor and f'#{anchor}'})"
 
-    return "".join(LINK.sub(convert, part) if outside else part for part, outside in outside_fences(text))
+    def convert_image(image: re.Match[str]) -> str:
+        here = PurePosixPath(pages[path]).parent
+        return f"{image[1]}({os.path.relpath(image[2], here)})"
+
+    return "".join(
+        IMAGE.sub(convert_image, LINK.sub(convert, part)) if outside else part
+        for part, outside in outside_fences(text)
+    )
 
 
 def contents(caption: str, pages: Sequence[str]) -> str:
@@ -94,7 +103,7 @@ def assemble(folder: Path, root: Path = ROOT) -> None:
     shutil.copy(SITE / "conf.py", folder)
     parts = {name: [*names] for name, names in PARTS.items()}
     parts["Reference"][1:1] = [name.removesuffix(".md") for name in generated if "/" not in name]
-    parts["Explanations"].append("contributing")
+    parts["Explanations"] += ["benchmarks", "tuning", "contributing"]
     recipes = [page.removesuffix(".md") for page in pages.values() if page.startswith("recipes")]
     index = (SITE / "index.md").read_text(encoding="utf-8")
     tables = [contents(part, names) for part, names in [*parts.items(), ("Experiments", recipes)]]

@@ -31,7 +31,7 @@ class PresetRule:
 
 
 # The last row whose minimums a text meets applies. The Transformer has no row yet: recipes/presets/choice.py
-# has to show that it is better; docs/results.md has its development BLEU after equal work.
+# has to show that it is better; recipes/presets/README.md has its development BLEU after equal work.
 PRESET_RULES = (PresetRule(SMALL), PresetRule(LARGE, pairs=LARGE_TEXT))
 
 

@@ -94,7 +94,7 @@ def of(pairs: int) -> CorpusSizes:
 
 
 def test_a_small_corpus_has_the_same_networks_and_more_epochs() -> None:
-    """With half the layer sizes, 2 to 3 BLEU are lost at 10,000 pairs; see docs/results.md."""
+    """With half the layer sizes, 2 to 3 BLEU are lost at 10,000 pairs; see recipes/low_resource/README.md."""
     found = [
         {one.name: one for one in made(of(pairs), 1000).networks} for pairs in (2000, 5000, 10_000, 29_000)
     ]
