@@ -187,7 +187,7 @@ def needs_grad(operands: Sequence[Tensor]) -> bool:
 # Inference with matrix products in bf16 or int8; never chosen automatically, since scores change.
 
 # Width of a model's matrices below which its search gains at most a tenth: rounding the operands, and looking
-# at each call of torch, take as long as the products gain (docs/performance.md).
+# at each call of torch, take as long as the products gain (tests/benchmarks/README.md).
 LEAST_WIDTH = 256
 REDUCED_PRODUCTS = (torch.mm, torch.addmm, Tensor.addmm_)
 
