@@ -30,6 +30,7 @@ PAGES = (
     "docs/translating.md",
     "docs/documents.md",
     "docs/smt.md",
+    "docs/search-features.md",
     "docs/hybrid.md",
     "docs/moses.md",
     "docs/analysis.md",
@@ -38,7 +39,7 @@ PAGES = (
     "docs/files.md",
     "docs/serve.md",
 )
-RINGS = {"docs/smt.md": pytest.mark.slow}  # trains a system, tunes it and proposes phrases
+RINGS = {"docs/smt.md": pytest.mark.slow, "docs/search-features.md": pytest.mark.slow}  # they train
 SYSTEM = "system"  # a phrase-based one that no page names
 COMMAND = re.compile(r"    ((?:nmt|smt)-.*)")
 # What needs an installation of Moses, or results that only one gives.

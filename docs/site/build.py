@@ -22,8 +22,8 @@ ROOT = SITE.parents[1]
 PARTS: dict[str, Sequence[str]] = {
     "Start": ("getting-started", "your-data"),
     "Guides": (
-        "translating", "documents", "corpora", "output-layers", "language-models", "moses", "smt", "hybrid",
-        "analysis", "serve", "hosts", "cluster",
+        "translating", "documents", "corpora", "output-layers", "language-models", "moses", "smt",
+        "search-features", "hybrid", "analysis", "serve", "hosts", "cluster",
     ),
     "Reference": ("commands", "files", "guarantees", "references", "changelog"),
     "Explanations": ("results", "performance", "scale", "tour", "style"),

@@ -13,7 +13,7 @@ Section = Mapping[str, object]
 
 ORDER: tuple[Name, ...] = ("attention", "joint", "cslm")  # trained in this order: the longest first
 START = 0.1  # weight of a network before its lists are seen; Σ |w| of the other features is 1
-FEATURES: dict[Name, str] = {  # their lines in [feature] of the ini; neural-beam: docs/smt.md
+FEATURES: dict[Name, str] = {  # their lines in [feature] of the ini; neural-beam: docs/search-features.md
     "attention": "NeuralTranslation name=NMT0 path={path} neural-beam=50",
     "joint": "NNJM name=NNJM0 factor=0 path={path} normalized=true",
     "cslm": "CSLM name=CSLM0 factor=0 path={path} normalized=true",

@@ -18,7 +18,7 @@ EXTENDED_ITERATIONS = (6, 4)  # of its tuning; the shorter one is tried second
 @dataclass(frozen=True)
 class ExtendedPlan:
     """Settings of the extended features, as in TrainConfig, and of their tuning. The defaults are those that
-    docs/smt.md has measured."""
+    docs/search-features.md has measured."""
 
     osm: int = 5  # order of the operation sequence model; 0: none
     class_lm: int = 200  # word classes of the second language model; 0: none
