@@ -2,7 +2,6 @@
 is read and checked, its sentences are translated, and it is written completely or not at all."""
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def read_document(args: argparse.Namespace) -> Document:
         with files.open_bytes(path) as stream:
             data = stream.read(LARGEST + 1)
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror or os.strerror(error.errno or 0)}") from error
+        raise files.cannot_read(path, error) from error
     if len(data) > LARGEST:
         raise DataError(f"{files.name_of(path)}: more than {LARGEST >> 20} MiB; split the document")
     return formats.parse(data, files.name_of(path), format_name)

@@ -163,7 +163,7 @@ def parse_json(path: Path) -> object:
         with files.open_regular(path, files.LARGEST_TEXT) as stream:
             content: object = json.loads(stream.read().decode("utf-8"))
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); {COPY}") from error
     return content
@@ -181,7 +181,7 @@ def read_header(path: Path) -> ModelHeader:
     except FileNotFoundError as error:
         raise DataError(f"{path}: missing, expected with every CTranslate2 model; {COPY}") from error
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     except (struct.error, ValueError) as error:
         raise DataError(f"{path}: damaged, or not a model of CTranslate2; {COPY}") from error
 

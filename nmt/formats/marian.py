@@ -64,7 +64,7 @@ def read_json(path: Path) -> Json:
             f"{path}: missing, expected with every Marian model; copy the whole folder"
         ) from error
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: not valid JSON ({error}); copy it again") from error
     if not isinstance(content, dict):
@@ -341,7 +341,7 @@ def read_pieces(path: Path) -> Subwords:
     except FileNotFoundError as error:
         raise DataError(f"{path}: missing, expected a SentencePiece model; copy the whole folder") from error
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     if subwords.file_kind(path) == BPE.kind:
         raise DataError(f"{path}: not a SentencePiece model; copy it again")
     return subwords.load(path)

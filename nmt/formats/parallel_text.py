@@ -199,7 +199,7 @@ def read_chunks(path: str) -> Iterator[bytes]:
             except files.UNPACK_ERRORS:
                 raise
             except OSError as error:
-                raise DataError(f"{path}: cannot read: {error.strerror}") from error
+                raise files.cannot_read(path, error) from error
             if not chunk:
                 return
             size += len(chunk)

@@ -108,6 +108,11 @@ def name_of(path: str | Path) -> str:
     return "<stdin>" if str(path) == "-" else str(path)
 
 
+def cannot_read(path: str | Path, error: Exception) -> DataError:
+    """The error for a file that cannot be read."""
+    return DataError(f"{name_of(path)}: cannot read: {getattr(error, 'strerror', None) or error}")
+
+
 @contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file as a buffered byte stream, unpacked if it is gzip; `-` is stdin, which is not unpacked.
@@ -121,12 +126,12 @@ def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     try:
         stream: BinaryIO = open(path, "rb", buffering=BUFFER)
     except (OSError, ValueError) as error:  # a name with NUL is a ValueError
-        raise DataError(f"{path}: cannot read: {getattr(error, 'strerror', error)}") from error
+        raise cannot_read(path, error) from error
     with stream:
         try:
             packed = cast(io.BufferedReader, stream).peek(2)[:2] == b"\x1f\x8b"
         except OSError as error:  # a directory, or a failing disk
-            raise DataError(f"{path}: cannot read: {error.strerror}") from error
+            raise cannot_read(path, error) from error
         if not packed:
             yield stream
             return
@@ -149,7 +154,7 @@ def read_byte_lines(path: str | Path) -> Iterator[bytes]:
         except UNPACK_ERRORS:
             raise
         except OSError as error:
-            raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error
+            raise cannot_read(path, error) from error
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
@@ -167,7 +172,7 @@ def read_blocks(path: str | Path) -> Iterator[bytes]:
         except UNPACK_ERRORS:
             raise
         except OSError as error:
-            raise DataError(f"{name_of(path)}: cannot read: {error.strerror}") from error
+            raise cannot_read(path, error) from error
     if rest := b"".join(parts):
         yield rest
 
@@ -274,7 +279,7 @@ def status(path: str | Path) -> os.stat_result:
     try:
         return os.stat(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise cannot_read(path, error) from error
 
 
 def count_lines(path: str | Path) -> int:
@@ -531,7 +536,7 @@ def check_regular(path: Path, most: int | None = None, inside: bool = True) -> N
     except FileNotFoundError:
         return
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise cannot_read(path, error) from error
     if inside and leads_out(path):
         raise DataError(f"{path}: a link that leads out of its folder; copy the file itself there (cp -L)")
 

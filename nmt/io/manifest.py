@@ -42,7 +42,7 @@ def digest(path: str | Path) -> str:
         with files.open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
 
 
 def entry(path: Path) -> ManifestEntry:
@@ -69,7 +69,7 @@ def read(folder: str | Path) -> Entries | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{path}: damaged manifest; copy the folder again") from error
 
@@ -149,7 +149,7 @@ def open_verified(folder: str | Path, name: str, entries: Entries | None) -> Buf
             f"{path}: missing{f', but {FILE} lists it' if listed else ''}; was the folder copied whole?"
         ) from error
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     if entries is None:
         return stream
     try:
@@ -167,7 +167,7 @@ def open_verified(folder: str | Path, name: str, entries: Entries | None) -> Buf
         stream.seek(0)
     except OSError as error:  # a directory of that name, or a failing disk
         stream.close()
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     except DataError:
         stream.close()
         raise

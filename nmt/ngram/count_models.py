@@ -232,7 +232,7 @@ def is_arpa(path: str | Path) -> bool:
         with files.open_bytes(path) as stream:
             head = stream.read(64)
     except (EOFError, OSError, *files.UNPACK_ERRORS) as error:
-        raise DataError(f"{path}: cannot read: {getattr(error, 'strerror', None) or error}") from error
+        raise files.cannot_read(path, error) from error
     return head.lstrip().startswith(b"\\data\\")
 
 

@@ -171,7 +171,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     try:
         stream = files.open_regular(path)
     except OSError as error:
-        raise DataError(f"{path}: cannot read: {error.strerror}") from error
+        raise files.cannot_read(path, error) from error
     with stream:
         try:
             if path.name == SAFE:

@@ -349,7 +349,7 @@ class ChunkRecords:
                 stream.seek(start)
                 return stream.read(length)
         except OSError as error:
-            raise DataError(f"{self.path}: cannot read: {error.strerror or error}") from error
+            raise files.cannot_read(self.path, error) from error
 
     def add(self, number: int, result: bytes) -> None:
         """Append the result of chunk `number`; a torn record at the end of the file is overwritten. UserError

@@ -333,3 +333,11 @@ def test_many_at_once_are_each_of_them() -> None:
 
 def test_messages_bear_any_token() -> None:
     assert len(numbers.shown("x" * 10**6)) < 60 and numbers.shown(b"\xff") == repr("\\xff")
+
+
+def test_the_error_of_a_file_that_cannot_be_read() -> None:
+    """It says what the system says, or else the error itself; stdin has a name."""
+    missing = FileNotFoundError(2, "No such file or directory", "elsewhere")
+    assert str(files.cannot_read("a", missing)) == "a: cannot read: No such file or directory"
+    assert str(files.cannot_read(Path("a"), OSError("a bad block"))) == "a: cannot read: a bad block"
+    assert str(files.cannot_read("-", ValueError("NUL"))) == "<stdin>: cannot read: NUL"
