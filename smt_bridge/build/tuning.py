@@ -29,7 +29,7 @@ from smt_bridge.moses.ini import PATH_KEYS, Ini
 from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.loop import Tuning, decode, starting_weights, whole_weights
-from smt_bridge.tuning.new_features import fit_alone
+from smt_bridge.tuning.mert import fit_alone
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 
 log = logging.getLogger(__name__)

@@ -100,23 +100,23 @@ def quasi_newton(cost: Objective, start: Floats, steps: int, tolerance: float, p
         progress(done, steps)
         if not value - new_value >= tolerance:
             return reached if new_value < value else weights
-        inverse = updated_inverse(inverse, reached - weights, new_gradient - gradient)
+        inverse = update_inverse(inverse, reached - weights, new_gradient - gradient)
         weights, value, gradient = reached, new_value, new_gradient
     return weights
 
 
-def updated_inverse(inverse: Floats, moved: Floats, bent: Floats) -> Floats:
+def update_inverse(inverse: Floats, step: Floats, change: Floats) -> Floats:
     """The inverse of second derivatives (D, D) that explains how the gradient changed along a step, close to
-    the given one, which is empty before the first step. `moved`: the step (D,); `bent`: the change (D,). A
-    step along which the cost bends downwards changes nothing."""
-    curvature = float(moved @ bent)
-    if curvature <= SHORTEST * float(moved @ moved):
+    `inverse`, which is empty before the first step. `step`: of the weights (D,); `change`: of the gradient
+    (D,). A step along which the cost bends downwards changes nothing."""
+    curvature = float(step @ change)
+    if curvature <= SHORTEST * float(step @ step):
         return inverse
-    size = len(moved)
+    size = len(step)
     if not inverse.size:
-        inverse = np.eye(size) * curvature / (bent @ bent)
-    shift = np.eye(size) - np.outer(moved, bent) / curvature
-    return np.asarray(shift @ inverse @ shift.T + np.outer(moved, moved) / curvature)
+        inverse = np.eye(size) * curvature / (change @ change)
+    shift = np.eye(size) - np.outer(step, change) / curvature
+    return np.asarray(shift @ inverse @ shift.T + np.outer(step, step) / curvature)
 
 
 # ---- the tuner ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ sentence is computed on top of decayed statistics of the sentences before it.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -41,7 +42,7 @@ class Kbmira:
         total, updates = np.zeros_like(weights), 0
         background = np.ones(COLUMNS)
         best = TuningPoint(weights, -1.0)
-        groups = [slice(*pair) for pair in zip(pool.starts[:-1], pool.starts[1:], strict=True)]
+        groups = [slice(*ends) for ends in pairwise(pool.starts)]
         sparse = list(pool.sparse.groups(pool.starts)) if pool.sparse else None
         dense = len(pool.names)
         for number_of_pass in range(1, self.passes + 1):

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,7 @@ from smt_bridge.moses.ini import Weights
 from smt_bridge.moses.sparse_weights import SparseWeights, feature_of
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
-from smt_bridge.tuning.pool import Floats, Ints, Pool, feature_names, from_weights, to_weights
+from smt_bridge.tuning.pool import Floats, HypothesisRows, Ints, Pool, feature_names, from_weights, to_weights
 from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.sparse_vectors import SavedVectors, SparseVectors
 from smt_bridge.tuning.tuner import Tuner, TuningPoint
@@ -51,18 +51,11 @@ log = logging.getLogger(__name__)
 SLUMP = 0.01
 ROUNDING = 1e-4  # smaller differences of scores are rounding errors
 SETTINGS = "tune.json"
-SPARSE_ARRAYS = (
-    "sparse_names",
-    "sparse_cut",
-    "sparse_entries",
-)  # of SavedVectors, in files
+SPARSE_ARRAYS = ("sparse_names", "sparse_cut", "sparse_entries")  # in files: the fields of SavedVectors
 # files that a killed tuning may leave behind
 LEFT_OVER = (
     "[0-9][0-9].*part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*",
 )  # fmt: skip
-
-
-NO_VECTORS = np.zeros(0, np.int64)
 
 
 @dataclass
@@ -75,7 +68,9 @@ class Iteration:
     features: Floats  # (N, D)
     stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py; int16 once saved
     promised: float = 0.0  # BLEU of these weights on the earlier lists, 0 to 1; 0 for starting weights
-    sparse: Ints = field(default_factory=lambda: NO_VECTORS)  # (N,) vectors; (0,) without sparse features
+    sparse: Ints = field(
+        default_factory=lambda: np.zeros(0, np.int64)
+    )  # (N,) vectors; (0,) without sparse features
 
 
 @dataclass
@@ -198,22 +193,16 @@ class Tuning:
         self.iterations.append(iteration)
 
     def pool(self) -> Pool:
-        """Pool the hypotheses of all iterations so far. DataError as from `make_pool`."""
-        rows: pools.Rows = {}
+        """Pool the hypotheses of all iterations so far. DataError as from `HypothesisRows.pool`."""
+        lists = HypothesisRows(self.names, self.sentences, self.vectors)
         for iteration in self.iterations:
-            cuts = np.flatnonzero(np.diff(iteration.owner)) + 1
-            table = iteration.features
-            if self.vectors is not None:
-                table = np.hstack([table, iteration.sparse[:, None]])
-            parts = [
-                np.split(array, cuts)
-                for array in (iteration.owner, table, iteration.stats.astype(np.float64))
-            ]
-            for owner, features, stats in zip(*parts, strict=True):
-                sentence_rows = rows.setdefault(int(owner[0]), ([], []))
-                sentence_rows[0].append(features)
-                sentence_rows[1].append(stats)
-        return pools.make_pool(self.names, rows, self.sentences, self.vectors)
+            ends = 1 + np.flatnonzero(np.diff(iteration.owner, append=-1))
+            for start, end in pairwise([0, *ends.tolist()]):
+                rows = slice(start, end)
+                vectors = iteration.sparse[rows] if self.vectors else None
+                stats = iteration.stats[rows].astype(np.float64)
+                lists.add(int(iteration.owner[start]), iteration.features[rows], stats, vectors)
+        return lists.pool()
 
     def best(self) -> int:
         """Index of the iteration with the highest BLEU; on ties the first. There must be one."""
@@ -318,8 +307,8 @@ def run(
     """Decode with the weights `starts`, (D,) each, then tune and decode in turns until a stopping rule
     applies; returns the reason to stop. Reads finished iterations from the folder of the tuning first, and
     writes each new one. UserError if no weights change BLEU or a file cannot be written; DataError for a
-    damaged file, or as from `make_pool`. `references`: of each sentence; `refine`: changes all starts but the
-    first by the lists of those before."""
+    damaged file, or as from `HypothesisRows.pool`. `references`: of each sentence; `refine`: changes all
+    starts but the first by the lists of those before."""
     tuning.load()
     if tuning.iterations:
         log.info(

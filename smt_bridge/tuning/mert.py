@@ -247,6 +247,27 @@ def climb(
     return TuningPoint(weights, score)
 
 
+LIMITS = 0.01, 1.0  # of a weight, where Σ |w| of the tuned system is 1: search with it, but not by it alone
+
+
+def fit_alone(pool: Pool, weights: Floats, columns: Sequence[int]) -> Floats:
+    """Find weights to start from for features that were added to a tuned system, on lists that were decoded
+    without these: the weight of each by a line search (Och 2003, section 5) along it alone, with the other
+    new features at 0. With several new ones each gets its share, a weight divided by their number.
+
+    `weights`: of the tuned system, (D,), with any value for the new features; `columns`: the indices of
+    these. Returns all weights, (D,)."""
+    search, tuned = LineSearch(pool), weights.copy()
+    tuned[list(columns)] = 0.0
+    values, fitted = search.values(tuned), tuned.copy()
+    size = np.abs(tuned).sum() or 1.0
+    low, high = (size * limit for limit in LIMITS)
+    for column in columns:
+        step, _ = search.best(values, np.eye(len(weights))[column], (low, high))
+        fitted[column] = step / len(columns)
+    return fitted
+
+
 def random_direction(rng: np.random.Generator, free: NDArray[np.bool_]) -> Floats:
     """A direction with uniform values between -1 and 1, and 0 where the weight is not free: (D,)"""
     return np.asarray(np.where(free, rng.uniform(-1, 1, len(free)), 0.0))

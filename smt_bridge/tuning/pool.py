@@ -4,7 +4,7 @@ files of Moses' tuner."""
 import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
@@ -183,40 +183,6 @@ def first_of_highest(values: Floats, starts: Ints) -> Ints:
     return rows[np.searchsorted(rows, starts[:-1])]
 
 
-Rows = dict[int, tuple[list[Floats], list[Floats]]]  # of each sentence: features, statistics
-
-
-def make_pool(
-    names: list[str], rows: Rows, sentences: int | None = None, vectors: SparseVectors | None = None
-) -> Pool:
-    """Build a pool with each distinct row once. `names`: of the D columns; `rows`: blocks of rows (N, D) and
-    (N, 9) by sentence; `sentences`: number of sentences, None for as many as have rows; `vectors`: if there
-    are sparse features, and then the rows have a further column, the number of a vector. DataError for a
-    sentence without hypotheses, or if BLEU is always 0. Logs a warning if there are few sentences or if
-    features are constant."""
-    count = max(rows, default=-1) + 1 if sentences is None else sentences
-    filled = {number for number, (blocks, _) in rows.items() if any(map(len, blocks))}
-    if len(filled) < count:
-        gap = next(number for number in range(count) if number not in filled)
-        others = count - len(filled) - 1
-        raise DataError(
-            f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the whole "
-            "development set is needed"
-        )
-    features, stats = [], []
-    for number in range(count):
-        both = np.unique(np.hstack([np.vstack(rows[number][0]), np.vstack(rows[number][1])]), axis=0)
-        features.append(both[:, :-COLUMNS])
-        stats.append(both[:, -COLUMNS:])
-    starts = np.cumsum([0, *map(len, features)])
-    table, sparse = np.vstack(features), None
-    if vectors is not None:
-        table, sparse = table[:, :-1], vectors.columns(table[:, -1].astype(np.int64))
-    pool = Pool(names=names, features=table, stats=np.vstack(stats), starts=starts, sparse=sparse)
-    check_pool(pool)
-    return pool
-
-
 def check_pool(pool: Pool) -> None:
     """DataError if BLEU is 0 with any weights. Logs a warning if there are few sentences, and one that names
     constant features."""
@@ -241,17 +207,61 @@ def check_pool(pool: Pool) -> None:
 
 
 @dataclass
-class HypothesisRows:
-    """The features and BLEU statistics of hypotheses as read from n-best lists, including duplicates."""
+class SentenceRows:
+    """The hypotheses of a sentence, list by list, including duplicates."""
 
-    names: list[str]
-    rows: Rows
+    features: list[Floats] = field(default_factory=list)  # (N, D) of each list
+    stats: list[Floats] = field(default_factory=list)  # (N, 9)
+    vectors: list[Ints] = field(default_factory=list)  # (N,) their sparse vectors; 0 without sparse features
+
+    def distinct(self) -> tuple[Floats, Floats, Ints]:
+        """The distinct hypotheses of all lists, sorted: features (N, D), statistics (N, 9), vectors (N,)"""
+        features, stats = np.concatenate(self.features), np.concatenate(self.stats)
+        vectors = np.concatenate(self.vectors)
+        _, rows = np.unique(np.column_stack([features, vectors, stats]), axis=0, return_index=True)
+        return features[rows], stats[rows], vectors[rows]
+
+
+@dataclass
+class HypothesisRows:
+    """The hypotheses of n-best lists, by sentence, including duplicates."""
+
+    names: list[str]  # of the D columns
     sentences: int | None = None  # None: as many as have rows
-    vectors: SparseVectors | None = None  # as for `make_pool`
+    vectors: SparseVectors | None = None  # None without sparse features
+    rows: dict[int, SentenceRows] = field(default_factory=dict)
+
+    def add(self, number: int, features: Floats, stats: Floats, vectors: Ints | None = None) -> None:
+        """Add the hypotheses of a list for sentence `number`: features (N, D), statistics (N, 9), and with
+        sparse features the numbers of their vectors (N,)."""
+        sentence = self.rows.setdefault(number, SentenceRows())
+        sentence.features.append(features)
+        sentence.stats.append(stats)
+        sentence.vectors.append(np.zeros(len(features), np.int64) if vectors is None else vectors)
 
     def pool(self) -> Pool:
-        """The pool of the rows; errors as in `make_pool`."""
-        return make_pool(self.names, self.rows, self.sentences, self.vectors)
+        """The pool of the distinct hypotheses. DataError for a sentence without hypotheses, or if BLEU is
+        always 0. Logs a warning if there are few sentences or if features are constant."""
+        count = max(self.rows, default=-1) + 1 if self.sentences is None else self.sentences
+        filled = {number for number, sentence in self.rows.items() if any(map(len, sentence.features))}
+        if len(filled) < count:
+            gap = next(number for number in range(count) if number not in filled)
+            others = count - len(filled) - 1
+            raise DataError(
+                f"no hypotheses for sentence {gap}{f' and {others} others' * (others > 0)}; a list for the "
+                "whole development set is needed"
+            )
+        parts = zip(*(self.rows[number].distinct() for number in range(count)), strict=True)
+        features, stats, vectors = parts
+        pool = Pool(
+            names=self.names,
+            features=np.vstack(features),
+            stats=np.vstack(stats),
+            starts=np.cumsum([0, *map(len, features)]),
+            sparse=None if self.vectors is None else self.vectors.columns(np.concatenate(vectors)),
+        )
+        check_pool(pool)
+        return pool
 
     def blocks(self) -> Iterator[tuple[int, Floats, Floats]]:
         """Yield the number, features (N, D) and statistics (N, COLUMNS) of each sentence that has
@@ -262,10 +272,10 @@ class HypothesisRows:
                 f"sparse features such as {next(iter(self.vectors.names))}: they are not written in the form "
                 "of Moses' extractor; tune here, with --method kbmira"
             )
-        for number in sorted(self.rows):
-            features, stats = map(np.vstack, self.rows[number])
+        for number, sentence in sorted(self.rows.items()):
+            features, stats = map(np.vstack, (sentence.features, sentence.stats))
             rows = [row.tobytes() for row in np.hstack([features, stats])]
-            distinct = distinct_rows(rows, list(map(len, self.rows[number][0])))
+            distinct = distinct_rows(rows, list(map(len, sentence.features)))
             yield number, features[distinct], stats[distinct]
 
 
@@ -300,9 +310,8 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
     if len({len(text) for text in texts}) > 1:
         raise files.unequal(references, [len(text) for text in texts])
     scorers: dict[int, BleuReferences] = {}
-    names: list[str] = []
-    rows: Rows = {}
     vectors = SparseVectors()
+    lists = HypothesisRows([], len(texts[0]), vectors)
     for path in paths:
         for number, group in nbest.by_sentence(path):
             if number >= len(texts[0]):
@@ -312,28 +321,23 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
                 )
             dense, sparse = zip(*(split_features(hypothesis.features) for hypothesis in group), strict=True)
             columns = column_names({name: len(values) for name, values in dense[0].items()})
-            names = names or columns
-            if columns != names:
+            lists.names = lists.names or columns
+            if columns != lists.names:
                 raise DataError(
                     f"{files.name_of(path)}: features {' '.join(columns)}, but {paths[0]} has "
-                    f"{' '.join(names)}; pool lists of one system only"
+                    f"{' '.join(lists.names)}; pool lists of one system only"
                 )
             if number not in scorers:
                 scorers[number] = BleuReferences([files.split_words(text[number]) for text in texts])
-            features, stats = rows.setdefault(number, ([], []))
-            values = [
-                [*chain.from_iterable(of_entry.values()), float(vectors.add(more))]
-                for of_entry, more in zip(dense, sparse, strict=True)
-            ]
-            features.append(np.array(values))
-            counts = [scorers[number].statistics(hypothesis.text) for hypothesis in group]
-            stats.append(np.array(counts, np.float64))
-    if vectors.names:
-        return HypothesisRows(names, rows, len(texts[0]), vectors)
-    dense_rows = {
-        number: ([row[:, :-1] for row in values], stats) for number, (values, stats) in rows.items()
-    }
-    return HypothesisRows(names, dense_rows, len(texts[0]))
+            lists.add(
+                number,
+                np.array([[*chain.from_iterable(values.values())] for values in dense]),
+                np.array([scorers[number].statistics(entry.text) for entry in group], np.float64),
+                np.array([vectors.add(values) for values in sparse]),
+            )
+    if not vectors.names:
+        lists.vectors = None
+    return lists
 
 
 def split_features(features: dict[str, list[float]]) -> tuple[dict[str, list[float]], dict[str, float]]:
@@ -357,8 +361,7 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
     that do not fit together."""
     if len(features) != len(scores):
         raise DataError(f"{len(features)} feature files, but {len(scores)} score files; give them pairwise")
-    names: list[str] = []
-    rows: Rows = {}
+    lists = HypothesisRows([])
     for feature_path, score_path in zip(features, scores, strict=True):
         blocks = read_blocks(score_path, "SCORES")
         for number, header, block in read_blocks(feature_path, "FEATURES"):
@@ -370,20 +373,18 @@ def read_moses(features: Sequence[str], scores: Sequence[str]) -> HypothesisRows
                 )
             if score_block[1][:1] != ["BLEU"] or score_block[2].shape[1] != COLUMNS:
                 raise DataError(f"{score_path}: sentence {number}: expected {COLUMNS} BLEU statistics a row")
-            names = names or header
-            if header != names or block.shape[1] != len(names):
+            lists.names = lists.names or header
+            if header != lists.names or block.shape[1] != len(header):
                 raise DataError(
                     f"{feature_path}: sentence {number} has features {' '.join(header)}, but the first block "
-                    f"{' '.join(names)}; pool lists of one system only"
+                    f"{' '.join(lists.names)}; pool lists of one system only"
                 )
-            sentence_rows = rows.setdefault(number, ([], []))
-            sentence_rows[0].append(block)
-            sentence_rows[1].append(score_block[2])
+            lists.add(number, block, score_block[2])
         if surplus := next(blocks, None):
             raise DataError(
                 f"{score_path}: the block of sentence {surplus[0]} is not in {feature_path}; {SAME_RUN}"
             )
-    return HypothesisRows(names, rows)
+    return lists
 
 
 def drop_features(pool: Pool, features: Sequence[str]) -> None:
@@ -400,17 +401,15 @@ def drop_features(pool: Pool, features: Sequence[str]) -> None:
 
 def feature_names(names: Sequence[str]) -> list[str]:
     """The feature of each single weight: LM0_0, TM0_0, TM0_1 -> LM0, TM0, TM0"""
-    return [next(iter(to_weights([name], np.zeros(1)))) for name in names]
+    return [re.sub(r"(?<=.)_[0-9]+$", "", name) for name in names]
 
 
 def to_weights(names: Sequence[str], values: Floats) -> Weights:
     """Group the single weights `values`, (D,), by feature: LM0_0 0.1, TM0_0 0.2, TM0_1 0.3 -> {LM0: [0.1],
     TM0: [0.2, 0.3]}"""
     weights: Weights = {}
-    for name, value in zip(names, values.tolist(), strict=True):
-        feature, _, index = name.rpartition("_")
-        numbered = feature and index.isascii() and index.isdigit()
-        weights.setdefault(feature if numbered else name, []).append(value)
+    for name, value in zip(feature_names(names), values.tolist(), strict=True):
+        weights.setdefault(name, []).append(value)
     return weights
 
 

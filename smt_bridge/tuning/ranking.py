@@ -6,6 +6,7 @@ s(x) is the score of hypothesis x, the weighted sum of its features; D is the nu
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -92,7 +93,7 @@ class Pro:
         free = ~pool.constant()
         gains = smoothed_bleu(pool.stats)
         differences = []
-        for first, last in zip(pool.starts[:-1], pool.starts[1:], strict=True):
+        for first, last in pairwise(pool.starts):
             left, right = rng.integers(first, last, self.samples), rng.integers(first, last, self.samples)
             gap = gains[left] - gains[right]
             order = np.argsort(-np.abs(gap), kind="stable")[: self.kept]

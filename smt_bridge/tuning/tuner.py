@@ -102,10 +102,14 @@ def read_start(path: str, names: Sequence[str], sparse: Sequence[str] = ()) -> F
 def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
     """The weights `start`, or equal ones if it is None, normalized, with the BLEU that they reach on the
     pool."""
-    equal = np.zeros(len(pool.all_names))
-    equal[: len(pool.names)] = 1.0
-    weights = pool.normalize(np.where(pool.constant(), 0.0, equal if start is None else start))
+    start = equal_weights(pool) if start is None else start
+    weights = pool.normalize(np.where(pool.constant(), 0.0, start))
     return TuningPoint(weights, pool.bleu(weights))
+
+
+def equal_weights(pool: Pool) -> Floats:
+    """1 for each feature, and 0 for sparse values: (D + F,)"""
+    return np.where(np.arange(len(pool.all_names)) < len(pool.names), 1.0, 0.0)
 
 
 def run_seeds(
@@ -114,8 +118,7 @@ def run_seeds(
     """Tune from `start`, (D,) or None, with each seed; returns the point that each one reaches, in order.
     `threads`: of the tuner; `progress` counts the steps of all runs. UserError if no direction changes
     BLEU."""
-    equal = np.zeros(len(pool.all_names))
-    equal[: len(pool.names)] = 1 / len(pool.names)
+    equal = equal_weights(pool) / len(pool.names)
     points: list[TuningPoint] = []
 
     def step(done: int, total: int) -> None:

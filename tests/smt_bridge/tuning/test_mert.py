@@ -14,7 +14,7 @@ from smt_bridge.tuning import mert
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS
 from smt_bridge.tuning.kbmira import Kbmira
-from smt_bridge.tuning.mert import Bends, LineSearch, envelope, trace_envelope
+from smt_bridge.tuning.mert import LIMITS, Bends, LineSearch, envelope, fit_alone, trace_envelope
 from smt_bridge.tuning.pool import Floats, Ints, Pool
 from smt_bridge.tuning.ranking import Pro, logistic
 from smt_bridge.tuning.tuner import TuningPoint
@@ -25,7 +25,7 @@ from smt_bridge.tuning.tuner import TuningPoint
 def random_pool(sentences: int = 12, features: int = 3, seed: int = 1, tied: bool = False) -> Pool:
     """A pool in which the BLEU of a hypothesis depends on its features, so that tuning has an effect."""
     rng = np.random.default_rng(seed)
-    rows: pools.Rows = {}
+    lists = pools.HypothesisRows([f"F{number}" for number in range(features)])
     best = rng.normal(size=features)
     for number in range(sentences):
         count = int(rng.integers(1, 9))
@@ -38,8 +38,8 @@ def random_pool(sentences: int = 12, features: int = 3, seed: int = 1, tied: boo
         matches = np.floor(quality[:, None] ** np.arange(1, 5) * totals)
         stats = np.zeros((count, COLUMNS))
         stats[:, 0:8:2], stats[:, 1:8:2], stats[:, 8] = matches, totals, length
-        rows[number] = ([values], [stats])
-    return pools.make_pool([f"F{number}" for number in range(features)], rows)
+        lists.add(number, values, stats)
+    return lists.pool()
 
 
 def test_mert_finds_the_best_of_a_grid_and_repeats() -> None:
@@ -252,3 +252,47 @@ def test_both_ways_take_the_same_step(seed: int, monkeypatch: pytest.MonkeyPatch
     found = search.best(values, direction)
     monkeypatch.setattr("smt_bridge.tuning.mert.HAVE_NUMBA", False)
     assert search.best(values, direction) == found
+
+
+# ---- weights of new features -------------------------------------------------------------------------------
+# Each is the best for itself.
+
+
+POOL = random_pool(sentences=60, features=4, seed=6)
+TUNED = np.array([0.6, -0.4, 0.1, 0.1])  # the last two are new
+
+
+def with_weight(column: int, weight: float) -> float:
+    weights = np.where(np.arange(4) < 2, TUNED, 0.0)
+    weights[column] = weight
+    return POOL.bleu(weights)
+
+
+@pytest.mark.parametrize("column", [2, 3])
+def test_no_weight_of_a_grid_is_better(column: int) -> None:
+    fitted = fit_alone(POOL, np.where(np.arange(4) == 5 - column, 0.0, TUNED), [column])
+    grid = [with_weight(column, float(weight)) for weight in np.linspace(*LIMITS, 2001)[1:-1]]
+    assert LIMITS[0] <= fitted[column] <= LIMITS[1] and (fitted[:2] == TUNED[:2]).all()
+    assert with_weight(column, float(fitted[column])) >= max(grid) - 1e-12
+    assert max(grid) > min(grid)
+
+
+def test_several_share_what_each_would_get() -> None:
+    alone = [fit_alone(POOL, np.where(np.arange(4) == 5 - at, 0.0, TUNED), [at])[at] for at in (2, 3)]
+    both = fit_alone(POOL, TUNED, [2, 3])
+    assert both[2:].tolist() == [weight / 2 for weight in alone]
+    assert (fit_alone(POOL, TUNED, [3, 2]) == both).all()
+    assert (fit_alone(POOL, np.array([0.6, -0.4, 7.0, -3.0]), [2, 3]) == both).all()  # whatever they were
+    assert (fit_alone(POOL, TUNED, []) == TUNED).all()
+
+
+def test_the_scale_of_the_tuned_weights_is_kept() -> None:
+    assert fit_alone(POOL, 3 * TUNED, [2]) == pytest.approx(3 * fit_alone(POOL, TUNED, [2]))
+
+
+def test_a_useless_feature_gets_the_smallest_share() -> None:
+    """It prefers whatever the references do not have."""
+    features = POOL.features.copy()
+    features[:, 2] = -POOL.stats[:, 0]
+    pool = Pool(POOL.names, features, POOL.stats, POOL.starts)
+    assert fit_alone(pool, TUNED, [2])[2] < 0.1

@@ -161,15 +161,15 @@ RANKERS = [Logistic(), Margin(), Margin(hinge="pairs")]
 def planted(weights: np.ndarray, sentences: int = 80, seed: int = 1) -> Pool:
     """Lists of ten in which BLEU rises with the sum of features by these weights."""
     rng = np.random.default_rng(seed)
-    rows: pools.Rows = {}
+    lists = pools.HypothesisRows([f"F{number}" for number in range(len(weights))])
     for number in range(sentences):
         values = rng.normal(size=(10, len(weights)))
         quality = 1 / (1 + np.exp(-(values @ weights)))
         stats = np.full((10, COLUMNS), 40.0)
         stats[:, 1:8:2] -= np.arange(4)
         stats[:, 0:8:2] = np.floor(quality[:, None] ** np.arange(1, 5) * stats[:, 1:8:2])
-        rows[number] = ([values], [stats])
-    return pools.make_pool([f"F{number}" for number in range(len(weights))], rows)
+        lists.add(number, values, stats)
+    return lists.pool()
 
 
 @pytest.mark.parametrize("ranker", RANKERS)

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
-from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS
-from smt_bridge.tuning.pool import Floats, Pool
+from smt_bridge.tuning.pool import Floats, HypothesisRows, Pool
 from smt_bridge.tuning.tuner import (
     Progress,
     TuningPoint,
@@ -40,10 +39,16 @@ class Recorder:
         return TuningPoint(np.full(2, self.weight), 1 / seed)
 
 
+def make_pool(features: list[list[float]]) -> Pool:
+    """The pool of one sentence, with a match in each order."""
+    lists = HypothesisRows(["A_0", "B_0"])
+    lists.add(0, np.array(features), np.ones((len(features), COLUMNS)))
+    return lists.pool()
+
+
 @pytest.fixture
 def pool() -> Pool:
-    stats = np.ones((2, COLUMNS))
-    return pools.make_pool(["A_0", "B_0"], {0: ([np.array([[1.0, 2], [3, 4]])], [stats])})
+    return make_pool([[1.0, 2.0], [3.0, 4.0]])
 
 
 def test_each_seed_is_a_run_and_progress_is_that_of_all(pool: Pool) -> None:
@@ -66,8 +71,7 @@ def test_the_start_is_kept_where_it_is_better(pool: Pool, caplog: pytest.LogCapt
 
 
 def test_equal_weights_are_the_start_of_none() -> None:
-    rows = {0: ([np.array([[1.0, 5], [3, 5]])], [np.ones((2, COLUMNS))])}
-    point = starting_point(pools.make_pool(["A_0", "B_0"], rows), None)
+    point = starting_point(make_pool([[1.0, 5.0], [3.0, 5.0]]), None)
     assert point.weights.tolist() == [1, 0]  # B is constant
 
 
