@@ -1,12 +1,13 @@
 """Compiled models: the tables and language models of a phrase-based system as folders of mapped arrays, which
 open at once and share their memory, and a moses.ini that names them.
 
-    moses.ini   mapped-table/   mapped-lm0/ ...   mapped-classes0.tsv ... of language models of word classes
+    moses.ini   mapped-table/   mapped-lm0/ ...   mapped-words0.txt ... lists of words, and word classes
+    mapped-moses.sparse-weights   if the model has sparse features with weights
 """
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,16 +18,17 @@ from nmt.io.progress import Progress
 from nmt.ngram import count_models, trie_build
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import CompileConfig
-from smt_bridge.decoder.feature_lines import CLASS_LM, NGRAM_MODELS
+from smt_bridge.decoder.feature_lines import NGRAM_MODELS, is_sparse
 from smt_bridge.decoder.table import quantize
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.ini import FeatureLine, Ini
+from smt_bridge.moses import sparse_weights
+from smt_bridge.moses.ini import PATH_KEYS, FeatureLine, Ini
 
 log = logging.getLogger(__name__)
 
 # Beside the new moses.ini; names that no file in the working directory has.
-INI, TABLE, LM, CLASSES = "moses.ini", "mapped-table", "mapped-lm", "mapped-classes"
+INI, TABLE, LM, WORDS = "moses.ini", "mapped-table", "mapped-lm", "mapped-words"
 
 
 @dataclass(frozen=True)
@@ -38,12 +40,13 @@ class TextModel:
     columns: int  # scores in a row of it
     reordering: str | None  # path of the reordering table
     lms: list[str]  # paths of the language models, in the order of their lines
-    classes: list[str]  # paths of word classes, likewise
+    words: list[str]  # paths of lists of words and of word classes, likewise
+    weights: str  # path of the sparse weights; empty without any
 
     def paths(self) -> list[str]:
         """The paths of all these files."""
         tables = [self.table, *([self.reordering] if self.reordering else [])]
-        return [self.ini.path, *tables, *self.lms, *self.classes]
+        return [self.ini.path, *tables, *self.lms, *self.words, *filter(None, [self.weights])]
 
 
 def read_model(model: str, beside: bool = False) -> TextModel:
@@ -62,17 +65,24 @@ def read_model(model: str, beside: bool = False) -> TextModel:
         columns=table.scores,
         reordering=path(reordering) if reordering else None,
         lms=[path(line) for line in ini.features if line.kind in NGRAM_MODELS],
-        classes=[path(line, "classes") for line in ini.features if line.kind == CLASS_LM],
+        words=[path(line, key) for line in ini.features for key in word_keys(line)],
+        weights=system.weight_file(ini, beside),
     )
+
+
+def word_keys(line: FeatureLine) -> list[str]:
+    """The arguments of a feature that name a list of words, or word classes."""
+    return [key for key in PATH_KEYS if line.options.get(key) and (key != "path" or is_sparse(line.kind))]
 
 
 def compile_model(
     model: TextModel, folder: Path, config: CompileConfig, visible: bool = False
 ) -> dict[str, str]:
     """Write the tables and language models of a model to an existing folder, as folders of mapped arrays, and
-    copy its word classes. Returns the name there of each file, by the file's real path. A language model that
-    is not an ARPA file stays where it is. `visible`: show progress on stderr. Errors as from
-    `compile_tables`, `compile_lm` and `read_lines`, but UserError if the disk is full."""
+    copy its lists of words and word classes. Returns the name there of each file, by the file's real path. A
+    language model that is not an ARPA file stays where it is, and so do networks. `visible`: show progress on
+    stderr. Errors as from `compile_tables`, `compile_lm` and `read_lines`, but UserError if the disk is
+    full."""
     names = {model.table: TABLE} | ({model.reordering: TABLE} if model.reordering else {})
     with files.naming_full_disk(folder):
         (folder / TABLE).mkdir()
@@ -82,31 +92,30 @@ def compile_model(
                 names[path] = f"{LM}{number}"
                 (folder / names[path]).mkdir()
                 compile_lm(path, folder / names[path], config)
-        for number, path in enumerate(model.classes):
-            names[path] = f"{CLASSES}{number}.tsv"
+        for number, path in enumerate(dict.fromkeys(model.words)):
+            names[path] = f"{WORDS}{number}.txt"
             files.write_text(folder / names[path], files.read_lines(path))
     return {os.path.realpath(path): name for path, name in names.items()}
 
 
 def write_ini(path: Path, ini: Ini, names: Mapping[str, str], beside: bool = False) -> None:
-    """Write an ini to the file `path` in the folder of a compiled model, naming what is compiled there.
-    `names`: see `compile_model`; other paths become absolute. `beside`: look up relative paths only in the
-    folder of `ini`. UserError if the file cannot be written; ConfigError for a path with a blank."""
+    """Write an ini to the file `path` in the folder of a compiled model, naming what is compiled there, and
+    copy the sparse weights that the ini names. `names`: see `compile_model`; other paths become absolute.
+    `beside`: look up relative paths only in the folder of `ini`. UserError if a file cannot be written;
+    ConfigError for a path with a blank."""
     compiled, changed = ini, []
-    for line, key in named_files(ini):
-        file = os.path.realpath(system.feature_path(ini, line, beside, key))
-        if file in names:
-            compiled = moses_ini.set_path(compiled, line.name, names[file], key)
-            changed.append((line.name, key))
-    moses_ini.write(path, moses_ini.with_absolute_paths(compiled, ini.roots(beside), changed))
-
-
-def named_files(ini: Ini) -> Iterator[tuple[FeatureLine, str]]:
-    """The lines of an ini, and their arguments, that may name a file which a compiled model has."""
-    table, reordering = system.table_lines(ini)
-    yield from ((line, "path") for line in (table, reordering) if line)
-    yield from ((line, "path") for line in ini.features if line.kind in NGRAM_MODELS)
-    yield from ((line, "classes") for line in ini.features if line.kind == CLASS_LM)
+    for line in ini.features:
+        for key in filter(line.options.get, PATH_KEYS):
+            file = os.path.realpath(system.feature_path(ini, line, beside, key))
+            if file in names:
+                compiled = moses_ini.set_path(compiled, line.name, names[file], key)
+                changed.append((line.name, key))
+    compiled = moses_ini.with_absolute_paths(compiled, ini.roots(beside), changed)
+    if weights := system.weight_file(ini, beside):
+        copy = path.with_name(f"mapped-{path.stem}{sparse_weights.SUFFIX}")
+        files.write_text(copy, files.read_lines(weights))
+        compiled = moses_ini.with_weight_file(compiled, copy.name)
+    moses_ini.write(path, compiled)
 
 
 def compile_tables(

@@ -15,7 +15,7 @@ from smt_bridge.decoder.config import CompileConfig
 # Regular expression of the paths in a folder of a model that was never finished: one without a moses.ini.
 UNFINISHED = (
     rf"mapped-(table|lm\d+)(/({mapped.UNFINISHED}|manifest\.json))?"
-    r"|mapped-classes\d+\.tsv(\.part.*)?|moses\.ini\.part.*"
+    r"|(mapped-words\d+\.txt|mapped-moses\.sparse-weights)(\.part.*)?|moses\.ini\.part.*"
 )
 
 
@@ -29,7 +29,8 @@ def parser() -> options.Parser:
         "Write a phrase table and its reordering table as a folder of arrays that smt-decode, smt-tune and "
         "nmt-serve map into memory: it opens in milliseconds, processes share it, and only what a text needs "
         "is read. From a model the new folder also has its language models, as nmt-ngram compile makes them "
-        "of ARPA files, and a moses.ini with the same weights; from a table it is what path= of "
+        "of ARPA files, copies of its lists of words and of word classes, and a moses.ini with the same "
+        "weights; networks and other language models stay where they are. From a table it is what path= of "
         "PhraseDictionaryMemory and LexicalReordering name. Moses itself reads only text tables and ARPA "
         "files.",
         "Tables of more than 100 MB, as they are stored, are built on disk: files without a name in the new "
@@ -83,10 +84,10 @@ def compile_table(args: argparse.Namespace) -> None:
 
 def compile_model(args: argparse.Namespace) -> None:
     """Compile the tables and the ARPA language models of a model into the new folder --output, with a
-    moses.ini that names them. Binary language models stay where they are. ConfigError for an output that is
-    part of the model, for a feature that the engine does not support, and as from `compile_tables` and
-    `new_folder`; DataError for a model that is damaged or incomplete; UserError if the disk is full or the
-    folder is in use."""
+    moses.ini that names them. Other language models and networks stay where they are. ConfigError for an
+    output that is part of the model, for a feature that the engine does not support, and as from
+    `compile_tables` and `new_folder`; DataError for a model that is damaged or incomplete; UserError if the
+    disk is full or the folder is in use."""
     from smt_bridge import compiled_model
 
     model = compiled_model.read_model(args.model)

@@ -66,16 +66,11 @@ def absolute_ini(ini: Ini, beside: bool = False) -> Ini:
 
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:
-    """ConfigError if an output, (option, path), is the moses.ini or one of its tables and models. `beside`:
-    look for tables only in the ini's folder."""
-    paths = [
-        find_table(feature.options["path"], root)
-        for feature in ini.features
-        if "path" in feature.options
-        for root in ini.roots(beside)
-    ]
-    tables = [("MODEL", str(path)) for path in paths if path]
-    check_separate([("MODEL", ini.path), *tables], outputs)
+    """ConfigError if an output, (option, path), is the moses.ini or a file that it names. `beside`: look for
+    files only in the ini's folder."""
+    paths = [find_table(path, root) for path in ini.paths for root in ini.roots(beside)]
+    named = [("MODEL", str(path)) for path in paths if path]
+    check_separate([("MODEL", ini.path), *named], outputs)
 
 
 def parse_brackets(text: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, positive
 from nmt.errors import ConfigError, UserError
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses import sparse_weights
 from smt_bridge.moses.check import problems
 from smt_bridge.moses.ini import Ini
 
@@ -36,9 +37,8 @@ def command(argv: Sequence[str] | None) -> None:
         if issues:
             raise UserError(f"{args.ini}: {len(issues)} problem{'s' * (len(issues) > 1)}, listed above")
     else:
-        edited = edit(args, ini)
-        moved = edited if args.output == "-" else moses_ini.with_moved_paths(edited, args.output)
-        moses_ini.write(args.output, moved)
+        edited = set_weights(args, ini) if args.action == "set-weights" else edit(args, ini)
+        moses_ini.write(args.output, edited)
 
 
 def parser() -> options.Parser:
@@ -85,7 +85,8 @@ def parser() -> options.Parser:
         type=InputPath,
         required=True,
         metavar="FILE",
-        help="lines 'Name= v v', or another moses.ini",
+        help="lines 'Name= v v', or another moses.ini; weights of sparse values go to NAME.sparse-weights "
+        "beside the output NAME.ini",
     )
     for name in ("add-feature", "remove-feature", "set-path", "set-weights"):
         options.add_output(actions.choices[name])
@@ -118,21 +119,45 @@ def show(ini: Ini) -> None:
 
 
 def edit(args: argparse.Namespace, ini: Ini) -> Ini:
-    """Return the ini with the edit of the action. ConfigError or DataError for an edit that does not fit
-    it."""
-    if args.action == "set-weights":
-        return moses_ini.set_weights(ini, moses_ini.read_weights(args.weights))
+    """Return the ini with the edit of an action other than set-weights, with paths for the folder of the
+    output. ConfigError or DataError for an edit that does not fit it."""
     if args.action == "set-path":
-        return moses_ini.set_path(ini, args.name, args.path)
-    if args.action == "remove-feature":
-        if args.column:
-            return moses_ini.remove_column(ini, args.name, args.column, args.path)
-        return moses_ini.remove_feature(ini, args.name)
-    if args.name:
-        return moses_ini.add_columns(ini, args.name, args.weight, args.path)
-    if args.path:
+        edited = moses_ini.set_path(ini, args.name, args.path)
+    elif args.action == "remove-feature" and args.column:
+        edited = moses_ini.remove_column(ini, args.name, args.column, args.path)
+    elif args.action == "remove-feature":
+        edited = moses_ini.remove_feature(ini, args.name)
+    elif args.name:
+        edited = moses_ini.add_columns(ini, args.name, args.weight, args.path)
+    elif args.path:
         raise ConfigError("--path requires --name; with --line, write path=... in the line")
-    return moses_ini.add_feature(ini, args.line, args.weight)
+    else:
+        edited = moses_ini.add_feature(ini, args.line, args.weight)
+    return for_output(args, edited)
+
+
+def for_output(args: argparse.Namespace, ini: Ini) -> Ini:
+    """The ini with paths for the folder of the output."""
+    return ini if args.output == "-" else moses_ini.with_moved_paths(ini, args.output)
+
+
+def set_weights(args: argparse.Namespace, ini: Ini) -> Ini:
+    """Return the ini with the weights of --weights. Those of sparse values, with the ones that the ini has
+    already, go to a file beside the output. ConfigError for weights that do not fit the ini, and for sparse
+    ones if the output is stdout."""
+    dense, sparse = moses_ini.split_weights(ini, moses_ini.read_weights(args.weights))
+    edited = for_output(args, moses_ini.set_weights(ini, dense))
+    if not sparse:
+        return edited
+    if args.output == "-":
+        raise ConfigError(
+            f"--output -: the weights of sparse values such as {next(iter(sparse))} go to a file beside the "
+            "new moses.ini; name a file"
+        )
+    path = Path(args.output).with_suffix(sparse_weights.SUFFIX)
+    _, old = moses_ini.split_weights(ini, moses_ini.read_weights(args.ini))
+    sparse_weights.write(path, old | sparse)
+    return moses_ini.with_weight_file(edited, path.name)
 
 
 if __name__ == "__main__":

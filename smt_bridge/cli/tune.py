@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SPARSE_SUFFIX = ".sparse-weights"  # in place of the output's .ini: the file that its [weight-file] names
 # Options of the decoder that affect n-best lists, besides those of the search; recorded in tune.json.
 DECODING = ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input")
 
@@ -119,7 +118,10 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
     output = Path(args.output or folder / f"{Path(path).name.removesuffix('.ini')}.tuned.ini")
     work = Path(args.work or f"{output}.tuning")
     ini = moses_ini.read(path)
-    decoding.check_tables(ini, [("--output", str(output)), ("--work", str(work))])
+    sparse = output.with_suffix(sparse_weights.SUFFIX)
+    decoding.check_tables(
+        ini, [("--output", str(path)) for path in (output, sparse)] + [("--work", str(work))]
+    )
     beside = output.parent.resolve() == folder.resolve()
     start = ini if beside else moses_ini.with_absolute_paths(ini, [".", str(folder)])
     return TuningPaths(ini=path, output=output, work=work, start=start)
@@ -172,6 +174,7 @@ def open_tuning(
     first. ConfigError if the folder belongs to another tuning, if no weight can be tuned, or for a setting
     out of range."""
     from smt_bridge.cli.tuners import parse_tuner
+    from smt_bridge.decoder.system import weight_file
     from smt_bridge.tuning import loop, pool
     from smt_bridge.tuning.registry import TuneConfig
     from smt_bridge.tuning.tuner import check_sparse
@@ -184,7 +187,7 @@ def open_tuning(
         raise ConfigError(
             f"{paths.ini}: every feature has tuneable=false; remove that from the features to tune"
         )
-    search = decoder.settings
+    search, sparse_file = decoder.settings, weight_file(decoder.system.ini)
     sentences = len(texts) // (1 + len(args.reference))
     recorded = {
         "model": manifest.digest(paths.ini),
@@ -199,6 +202,7 @@ def open_tuning(
         "neural_beam": args.neural_beam,
         # older tunings had a single search and did not record it
         **({"second_search": args.second_search} if args.second_search else {}),
+        **({"sparse_weights": manifest.digest(sparse_file)} if sparse_file else {}),
         **{name: getattr(args, name) for name in DECODING},
         "xml_brackets": " ".join(args.xml_brackets or ()),
         **arguments.parse_settings(ExecutorConfig, args).recorded(),
@@ -294,7 +298,7 @@ def write_weights(args: argparse.Namespace, tuned: TunedWeights, paths: TuningPa
     tuned.write(paths.work / "weights", iteration.weights, header)
     ini = moses_ini.set_weights(paths.start, tuned.dense(iteration.weights))
     if tuned.system.sparse:
-        path = paths.output.with_suffix(SPARSE_SUFFIX)
+        path = paths.output.with_suffix(sparse_weights.SUFFIX)
         sparse_weights.write(path, tuned.sparse(iteration.weights), [header])
         ini = moses_ini.with_weight_file(ini, path.name)
     moses_ini.write(paths.output, ini, f"# {header}")

@@ -14,7 +14,7 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,13 +129,12 @@ class Cache:
 
     def entries(self, key: str = "*") -> list[CacheEntry]:
         """The entries of the cache, most recently used first. `key`: see `entry_key`; `*` for all."""
-        return sorted(self._entries(key), key=lambda entry: (-entry.used, entry.path))
-
-    def _entries(self, key: str) -> Iterator[CacheEntry]:
+        entries: list[CacheEntry] = []
         for path in self.folder.glob(f"{key}.{CHECKSUM}"):
             with suppress(FileNotFoundError, NotADirectoryError):
                 size = sum(part.stat().st_size for part in path.iterdir())
-                yield CacheEntry(path, size, path.stat().st_mtime)
+                entries.append(CacheEntry(path, size, path.stat().st_mtime))
+        return sorted(entries, key=lambda entry: (-entry.used, entry.path))
 
     def store(self, key: str, sources: Sequence[str], content: MappedRecord) -> None:
         """Write an entry under a temporary name, rename it, and trim the cache. `key`: see `entry_key`;
@@ -191,13 +190,13 @@ def entry_key(sources: Sequence[str], kind: type[MappedRecord]) -> str:
     """Hash what determines an entry: the cache format, its type and fields, and the paths, sizes and
     modification times of its sources. OSError if a source does not exist."""
     states = [(os.path.realpath(source), os.stat(source)) for source in sources]
-    made_from = {
+    origin = {
         "format": FORMAT,
         "kind": kind.__name__,
         "parts": mapped.field_names(kind),
         "sources": [[path, state.st_size, state.st_mtime_ns] for path, state in states],
     }
-    return hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:24]
+    return hashlib.sha256(json.dumps(origin).encode()).hexdigest()[:24]
 
 
 def load_entry(entry: CacheEntry, kind: type[K]) -> K:

@@ -98,12 +98,11 @@ class CompiledSearch:
         """Return this thread's arrays. They are reallocated if `new` is set, or if they are too small for the
         sentence."""
         words, state, factor = task.parameters.words, self.memory.state, self.memory.factor
-        needed = [(task.parameters.edges, "edge_parent"), (task.parameters.deferred, "c_stack")]
         if (
             new
             or state is None
             or len(state.head) <= words
-            or any(wanted and not len(getattr(state, name)) for wanted, name in needed)
+            or (task.parameters.edges and not len(state.edge_parent))
         ):
             state = self.memory.state = allocate(
                 StateSizes(

@@ -99,8 +99,8 @@ class DecoderConfig:
     second_search: int = number(
         0,
         least=0,
-        help="translations of a second search, without neural features, that they score and that compete; 0: "
-        "no second search",
+        help="translations listed by a second search, without neural features; these then score them, and "
+        "the best one of both searches wins; 0: no second search",
     )
     buffer: int = number(8192, least=1, help="n-grams that a neural LM scores at a time")
 

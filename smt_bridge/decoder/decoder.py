@@ -257,11 +257,11 @@ class Decoder:
         there were two searches, totals are recomputed from exact values. `paths`: options of at least one
         derivation, in target order; `totals`: total scores by the search, best first. ConfigError if a
         feature gives values of another shape, or that are not finite."""
-        columns = feature_values.columns(self.options, task, paths)
+        columns = feature_values.derivation_scores(self.options, task, paths)
         exact = self.second is not None or any(item.feature.lossy for item in self.model.stateful)
         if exact:
             totals = feature_values.totals(self.options, columns).tolist()
-        features = feature_values.features(self.options, columns)
+        features = feature_values.printed_values(self.options, columns)
         sparse = feature_values.sparse_values(self.sparse, task.sentence, paths)
         listed = [
             Derivation(path, translation.output(task.sentence, path, self.settings), row, total, sparse=named)

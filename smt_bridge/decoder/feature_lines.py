@@ -144,17 +144,20 @@ def check_arguments(line: FeatureLine) -> None:
             raise line.error(f"{line.name} has no {key}=, expected the file that it reads")
     if line.kind == REORDERING:
         check_reordering(line)
-    if line.kind in LANGUAGE_MODELS and int(line.options.get("num-features", line.scores)) != (
-        scores := 1 + line.truth("oov-feature")
-    ):
-        raise line.error(
-            f"num-features={line.options['num-features']}, but Moses gives this language model {scores}; 2 "
-            "go with oov-feature=1"
-        )
-    scores = SEARCH_FEATURES[line.kind].scores_of(line) if line.kind in SEARCH_FEATURES else 1
-    if line.kind in (*PENALTIES, *SEARCH_FEATURES) and line.scores != scores:
-        has = "one score" if scores == 1 else f"{scores or 'no'} scores"
-        raise line.error(f"num-features={line.scores}: {line.kind} has {has}")
+    if line.kind in LANGUAGE_MODELS:
+        scores = 1 + line.truth("oov-feature")
+        if int(line.options.get("num-features", scores)) != scores:
+            raise line.error(
+                f"num-features={line.options['num-features']}, but Moses gives this language model {scores}; "
+                "2 go with oov-feature=1"
+            )
+    elif line.kind in (*PENALTIES, *SEARCH_FEATURES):
+        scores = SEARCH_FEATURES[line.kind].scores_of(line) if line.kind in SEARCH_FEATURES else 1
+        if line.scores != scores:
+            has = "one score" if scores == 1 else f"{scores or 'no'} scores"
+            raise line.error(
+                f"num-features={line.scores}: {line.kind} has {has}; write num-features={scores}"
+            )
 
 
 def check_reordering(line: FeatureLine) -> None:

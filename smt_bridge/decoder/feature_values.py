@@ -195,7 +195,7 @@ def table_columns(
     return columns
 
 
-def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
+def derivation_scores(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -> dict[str, Floats]:
     """Compute the scores of all features for derivations, given by their options in target order: name ->
     (N, K). ConfigError if a feature gives scores of another shape, or that are not finite."""
     phrases = path_phrases(task.sentence, paths)
@@ -205,7 +205,7 @@ def columns(builder: OptionBuilder, task: SearchTask, paths: Sequence[Int32s]) -
     return columns | search_feature_scores(builder, task, paths, phrases)
 
 
-def features(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
+def printed_values(builder: OptionBuilder, columns: Mapping[str, Floats]) -> Floats:
     """Printed feature values of derivations in the order of n-best lists: (N, D). `columns`: scores of each
     feature, name -> (N, K)."""
     printed = [columns[name][:, scores] for name, scores in builder.system.printed.items()]

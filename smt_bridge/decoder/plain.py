@@ -20,6 +20,7 @@ from smt_bridge.decoder.compiled_search import Paths
 from smt_bridge.decoder.coverage import early_distortion
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.model import Listing, SearchTask
+from smt_bridge.decoder.sentence import spans
 from smt_bridge.moses.reordering import LEFT, MONOTONE, RIGHT, SWAP
 
 Key = tuple[Hashable, ...]  # hypotheses with equal keys are recombined
@@ -79,10 +80,9 @@ def respects_constraints(
     """Whether walls and zones allow the untranslated span from `start` to `last` to be translated after a
     hypothesis. `limit`: the distortion limit, -1 for none. Follows the rules of `coverage.permits`, with sets
     of words."""
-    gap = next(word for word in range(start + 1) if word not in node.covered)
-    beyond = {word for word in node.covered if word > gap}
-    if start == gap and not beyond:
-        return True
+    gap = first_gap(node)
+    if start == gap == len(node.covered):
+        return True  # in order
     if start > gap and any(constraints.wall[gap:last]):
         return False  # a gap is left before a wall
     span = set(range(start, last + 1))
@@ -208,21 +208,14 @@ def search(task: SearchTask, listing: Listing, stop: threading.Event | None = No
     translated. Raises Stopped once `stop` is set."""
     options, parameters, n = task.options, task.parameters, task.parameters.words
     number, first = options.number, options.first
-    empty: frozenset[int] = frozenset()
-    contexts = tuple(lm.start() for lm in task.model.word_lms)
-    memory = tuple(scorer.start_state for scorer in task.scorers)
     stacks: list[dict[Key, SearchNode]] = [{} for _ in range(n + 1)]
-    stacks[0][()] = SearchNode(empty, -2, -1, contexts, memory, 0.0, future(options, empty, n))
+    stacks[0][()] = start_node(task)
     best = [-math.inf] * (n + 1)
-    spans = [
-        (a, b, a * parameters.longest + b - a)
-        for a in range(n)
-        for b in range(a, min(n, a + parameters.longest))
-    ]
     for stack in stacks[:-1]:
         for node in survivors(stack, parameters):
             go_on(stop)
-            for a, b, span in spans:
+            for a, b in spans(n, parameters.longest):
+                span = a * parameters.longest + b - a
                 if not number[span] or not may_follow(node, a, b, task):
                     continue
                 for option in range(first[span], first[span] + number[span]):
@@ -232,12 +225,20 @@ def search(task: SearchTask, listing: Listing, stop: threading.Event | None = No
                         # as in Moses, hypotheses below the beam are not even recombined
                         add_to_stack(stacks[size], key, extended)
                         best[size] = max(best[size], extended.total)
-    finals = survivors(stacks[-1], parameters)
-    if not finals:
-        return [], []
-    if not listing.nbest:
-        return [best_path(finals[0])], [finals[0].score]
-    return best_paths(finals, task, listing)
+    return list_paths(survivors(stacks[-1], parameters), task, listing)
+
+
+def start_node(task: SearchTask) -> SearchNode:
+    """The hypothesis that has translated nothing."""
+    return SearchNode(
+        covered=frozenset(),
+        first=-2,
+        last=-1,
+        contexts=tuple(lm.start() for lm in task.model.word_lms),
+        memory=tuple(scorer.start_state for scorer in task.scorers),
+        score=0.0,
+        total=future(task.options, frozenset(), task.parameters.words),
+    )
 
 
 def add_to_stack(stack: dict[Key, SearchNode], key: Key, node: SearchNode) -> None:
@@ -269,9 +270,11 @@ def best_path(node: SearchNode) -> Int32s:
     return np.array(path[::-1], np.int32)
 
 
-def best_paths(finals: Sequence[SearchNode], task: SearchTask, listing: Listing) -> Paths:
-    """List the n best derivations that end in `finals`, the hypotheses of the last stack, best first: their
-    options in target order, and their total scores."""
+def list_paths(finals: Sequence[SearchNode], task: SearchTask, listing: Listing) -> Paths:
+    """List the best derivation, or the n best ones, that end in `finals`, the hypotheses of the last stack,
+    best first: their options in target order, and their total scores."""
+    if not listing.nbest:
+        return [best_path(node) for node in finals[:1]], [node.score for node in finals[:1]]
     # entries: -score, age, hypothesis, the options after it, what they add
     heap: list[tuple[float, int, SearchNode, tuple[int, ...], float]] = [
         (-node.score, age, node, (), 0.0) for age, node in enumerate(finals)
@@ -314,21 +317,14 @@ def cube_search(task: SearchTask, listing: Listing, stop: threading.Event | None
     """Search by cube pruning, which takes no stateful features; arguments, results and errors as for
     `search`."""
     n = task.parameters.words
-    empty: frozenset[int] = frozenset()
-    contexts = tuple(lm.start() for lm in task.model.word_lms)
-    start = SearchNode(empty, -2, -1, contexts, (), 0.0, future(task.options, empty, n))
     edges: list[list[Edge]] = [[] for _ in range(n + 1)]
-    nodes = [start]
+    nodes = [start_node(task)]
     for stack in range(1, n + 1):
         go_on(stop)
         for words, edge in extension_edges(nodes, task):
             edges[stack - 1 + words].append(edge)
         nodes = survivors(fill_stack(edges[stack], task), task.parameters)
-    if not nodes:
-        return [], []
-    if not listing.nbest:
-        return [best_path(nodes[0])], [nodes[0].score]
-    return best_paths(nodes, task, listing)
+    return list_paths(nodes, task, listing)
 
 
 def extension_edges(nodes: Sequence[SearchNode], task: SearchTask) -> list[tuple[int, Edge]]:
@@ -338,14 +334,13 @@ def extension_edges(nodes: Sequence[SearchNode], task: SearchTask) -> list[tuple
     for node in nodes:
         groups.setdefault(node.covered, []).append(node)
     for group in groups.values():
-        for first in range(parameters.words):
-            for last in range(first, min(parameters.words, first + parameters.longest)):
-                span = first * parameters.longest + last - first
-                start = int(options.first[span])
-                follow = range(start, start + int(options.number[span]))
-                near = [node for node in group if may_follow(node, first, last, task)]
-                if follow and near:
-                    edges.append((last - first + 1, Edge(near, follow)))
+        for first, last in spans(parameters.words, parameters.longest):
+            span = first * parameters.longest + last - first
+            start = int(options.first[span])
+            span_options = range(start, start + int(options.number[span]))
+            near = [node for node in group if may_follow(node, first, last, task)]
+            if span_options and near:
+                edges.append((last - first + 1, Edge(near, span_options)))
     return edges
 
 

@@ -82,11 +82,9 @@ class PhraseBasedSystem:
         are for all its scores or for the printed ones.
 
         ConfigError if a printed feature has no new weights, for too many or too few of them, and for those of
-        a feature that the system lacks. Weights of sparse values are checked by `with_sparse_weights`."""
+        a feature that the system lacks."""
         merged = dict(self.weights)
-        for name, values in weights.items():
-            if sparse_weights.is_sparse(name):
-                continue
+        for name, values in moses_ini.split_weights(self.ini, weights)[0].items():
             if name not in merged:
                 raise ConfigError(
                     f"weights of {shown(name)}, but the model has no such feature; it has {', '.join(merged)}"
@@ -107,19 +105,8 @@ class PhraseBasedSystem:
 
     def with_sparse_weights(self, weights: Weights) -> SparseWeights:
         """The weights of all sparse values, with those of `weights` in place of the ini's; other names in
-        `weights` are passed over. ConfigError for a value of a sparse feature that the system lacks, and for
-        one with several weights."""
-        new = {name: values for name, values in weights.items() if sparse_weights.is_sparse(name)}
-        features = {line.name for kind, line in self.feature_lines if issubclass(kind, SparseFeature)}
-        for name, values in new.items():
-            if sparse_weights.feature_of(name) not in features:
-                raise ConfigError(
-                    f"a weight of {shown(name)}, but the model has no such sparse feature; it has "
-                    f"{', '.join(sorted(features)) or 'none'}"
-                )
-            if len(values) != 1:
-                raise ConfigError(f"{name} has {len(values)} weights; give it one")
-        return self.sparse_weights | {name: values[0] for name, values in new.items()}
+        `weights` are passed over. ConfigError as in `split_weights`."""
+        return self.sparse_weights | moses_ini.split_weights(self.ini, weights)[1]
 
     def name(self, kind: str) -> str:
         """The name of the first feature of a kind; empty if there is none."""
@@ -164,19 +151,14 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
     printed, weights = feature_lines.printed_scores(ini), feature_lines.weights(ini)
     if "table-limit" in table_line.options:
         search["table_limit"] = table_line.count("table-limit")
-    paths = {
-        feature.name: feature_path(ini, feature, beside)
-        for feature in ini.features
-        if "path" in feature.options
-    }
+    lines = [with_paths(ini, line, beside) for line in ini.features]
+    paths = {line.name: line.options.get("path", "") for line in lines}
     # The first language model stands in for networks until they have scored a candidate, and a model of words
     # is closer to them than one of word classes.
-    lm_lines = sorted(
-        (feature for feature in ini.features if feature.kind in LANGUAGE_MODELS),
-        key=lambda line: line.kind == CLASS_LM,
-    )
+    lm_lines = [line for line in lines if line.kind in LANGUAGE_MODELS]
+    lm_lines.sort(key=lambda line: line.kind == CLASS_LM)
     for line in lm_lines:
-        check_order(line, paths[line.name])
+        check_order(line)
     reordering_path = paths[reordering_line.name] if reordering_line else None
     reordering = feature_lines.reordering_type(reordering_line) if reordering_line else ReorderingType()
     table = load_table(ini, table_line, paths[table_line.name], reordering_path, cache)
@@ -200,12 +182,8 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
             else [0.0] * reordering.probabilities
         ),
         lm_names=[line.name for line in lm_lines],
-        lms=[load_line_lm(ini, line, cache, beside) for line in lm_lines],
-        feature_lines=[
-            (SEARCH_FEATURES[line.kind], with_paths(ini, line, beside))
-            for line in ini.features
-            if line.kind in SEARCH_FEATURES
-        ],
+        lms=[load_line_lm(line, cache) for line in lm_lines],
+        feature_lines=[(SEARCH_FEATURES[line.kind], line) for line in lines if line.kind in SEARCH_FEATURES],
         search=search,
         cache=cache,
         sparse_weights=read_sparse_weights(ini, beside),
@@ -345,9 +323,11 @@ def system_files(ini: Ini, beside: bool = False) -> list[Path]:
     return paths
 
 
-def check_order(line: FeatureLine, path: str) -> None:
-    """ConfigError if order= in the line of a language model is below the order of the ARPA file at `path`.
-    KENLM ignores the option, as this engine does, but SRILM and IRSTLM would drop the longer n-grams."""
+def check_order(line: FeatureLine) -> None:
+    """ConfigError if order= in the line of a language model, with a resolved path, is below the order of its
+    ARPA file. KENLM ignores the option, as this engine does, but SRILM and IRSTLM would drop the longer
+    n-grams."""
+    path = line.options["path"]
     if (
         line.kind in ("KENLM", CLASS_LM)
         or "order" not in line.options
@@ -355,13 +335,8 @@ def check_order(line: FeatureLine, path: str) -> None:
         or not count_models.is_arpa(path)
     ):
         return
-    order = sum(
-        1
-        for text in itertools.takewhile(
-            lambda text: not text.startswith(b"\\1-"), files.read_byte_lines(path)
-        )
-        if text.startswith(b"ngram")
-    )
+    header = itertools.takewhile(lambda text: not text.startswith(b"\\1-"), files.read_byte_lines(path))
+    order = sum(text.startswith(b"ngram") for text in header)
     if line.count("order") < order:
         raise ConfigError(
             f"{line.location}: order={line.options['order']}, but {path} has n-grams of {order} "
@@ -369,13 +344,14 @@ def check_order(line: FeatureLine, path: str) -> None:
         )
 
 
-def load_line_lm(ini: Ini, line: FeatureLine, cache: Cache | None, beside: bool = False) -> AnyWordLM:
-    """Load the language model of a line in [feature], that of a ClassLM with its word classes. Errors as in
-    `load_lm` and `read_classes`; ConfigError also for a ClassLM whose model is a binary file of KenLM."""
-    path = feature_path(ini, line, beside)
+def load_line_lm(line: FeatureLine, cache: Cache | None) -> AnyWordLM:
+    """Load the language model of a line in [feature] with resolved paths, that of a ClassLM with its word
+    classes. Errors as in `load_lm` and `read_classes`; ConfigError also for a ClassLM whose model is a binary
+    file of KenLM."""
+    path = line.options["path"]
     if line.kind != CLASS_LM:
         return load_lm(path, cache)
-    classes = word_classes.read_classes(feature_path(ini, line, beside, "classes"))
+    classes = word_classes.read_classes(line.options["classes"])
     model = load_trie(path, cache)
     if model is None:
         raise line.error(

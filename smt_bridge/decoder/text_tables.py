@@ -311,10 +311,11 @@ class GrowingRows(Generic[NumberT]):
 
     def blocks(self) -> Iterator[NDArray[NumberT]]:
         """Yield all rows, in blocks."""
-        last = len(self.parts) and len(self.parts[-1]) - self.space + self.size
-        for number, part in enumerate(self.parts, 1):
-            for rows in blocks(last if number == len(self.parts) else len(part)):
+        left = self.size
+        for part in self.parts:
+            for rows in blocks(min(left, len(part))):
                 yield part[rows]
+            left -= len(part)
 
 
 class RowCollector:

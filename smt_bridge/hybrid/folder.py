@@ -30,7 +30,7 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.hybrid import side
 from smt_bridge.hybrid.side import TextSide
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.ini import PATH_KEYS, FeatureLine, find_table
+from smt_bridge.moses.ini import PATH_KEYS, WEIGHT_FILE, FeatureLine, find_table
 
 FILE, FORMAT = "system.json", "nmt-system 1"
 FAST = "fast"  # the folder of the student, which smt-build --student trains
@@ -173,6 +173,8 @@ def part_names(folder: Path, config: HybridConfig) -> list[str]:
     names = {config.ini}
     for feature in ini.features:
         names |= {name for key in PATH_KEYS for name in feature_files(folder, feature, key)}
+    if ini.weight_file:
+        names.add(check_inside(ini.weight_file, f"{ini.path}: [{WEIGHT_FILE}]"))
     names |= {truecase_file(name) for name in SIDES if getattr(config, name).case == "truecase"}
     if config.glossary:
         names.add(check_inside(config.glossary, f"{folder / FILE}: glossary"))

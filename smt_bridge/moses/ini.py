@@ -14,8 +14,9 @@ from pathlib import Path
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
+from smt_bridge.moses import sparse_weights
 from smt_bridge.moses.reordering import ReorderingType
-from smt_bridge.moses.sparse_weights import is_sparse
+from smt_bridge.moses.sparse_weights import SparseWeights, feature_of, is_sparse
 
 # ---- weights -----------------------------------------------------------------------------------------------
 # Named weights in the form of Moses, lines `Name= v v v`, in the [weight] section of moses.ini or in a file
@@ -57,17 +58,20 @@ def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
 
 
 def read_weights(path: str | Path) -> Weights:
-    """Read a weight file, or the [weight] section of a moses.ini. DataError, with the line, for a line that
-    is not a weight, and if there are no weights."""
+    """Read a weight file, or the [weight] section of a moses.ini with the sparse weights that its
+    [weight-file] names. DataError, with the line, for a line that is not a weight, and if there are no
+    weights."""
     name, lines = files.name_of(path), list(files.read_lines(path))
-    numbered = list(enumerate(lines, 1))
+    numbered, sparse = list(enumerate(lines, 1)), SparseWeights()
     if any(line.lstrip().startswith("[") for line in lines):
-        values = split_sections(name, lines).get("weight", Section(-1)).values
-        numbered = [(row + 1, text) for row, text in values]
+        sections = split_sections(name, lines)
+        numbered = [(row + 1, text) for row, text in sections.get("weight", Section(-1)).values]
+        for _, file in sections.get(WEIGHT_FILE, Section(-1)).values:
+            sparse |= sparse_weights.read(search_roots(file, [".", Path(path).parent]) or file)
     weights = parse_weights(numbered, name)
     if not weights:
         raise DataError(f"{name}: no weights, expected lines like 'LM0= 0.1'")
-    return weights
+    return weights | {value: [weight] for value, weight in sparse.items()}
 
 
 def tuned_names(weights: Weights) -> set[str]:
@@ -93,12 +97,13 @@ def write_weights(
 # ---- ini ---------------------------------------------------------------------------------------------------
 
 
-# Kinds that have no scores, but sparse values with weights of their own
-SPARSE = (
-    "WordTranslationFeature", "TargetWordInsertionFeature", "SourceWordDeletionFeature",
-    "PhraseLengthFeature",
-)  # fmt: skip
-DEFAULT_SCORES = {"OpSequenceModel": 5, **dict.fromkeys(SPARSE, 0)}  # num-features= of kinds; others: 1
+# The scores of Moses' kinds of features without num-features=; other kinds have 1. Those with 0 have only
+# sparse values, with weights of their own.
+DEFAULT_SCORES = {
+    "OpSequenceModel": 5, "WordTranslationFeature": 0, "TargetWordInsertionFeature": 0,
+    "SourceWordDeletionFeature": 0, "PhraseLengthFeature": 0, "PhrasePairFeature": 0,
+    "PhraseBoundaryFeature": 0, "TargetBigramFeature": 0, "TargetNgramFeature": 0,
+}  # fmt: skip
 WEIGHT_FILE = "weight-file"  # section that names the file of the weights of sparse values
 TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
 FALSE = ("false", "no", "n", "0")
@@ -192,6 +197,12 @@ class Ini:
         """The file that [weight-file] names; empty without one."""
         section = self.sections.get(WEIGHT_FILE)
         return section.values[0][1] if section and section.values else ""
+
+    @property
+    def paths(self) -> list[str]:
+        """The files and folders that the ini names."""
+        paths = [feature.options.get(key, "") for feature in self.features for key in PATH_KEYS]
+        return [path for path in (*paths, self.weight_file) if path]
 
     def roots(self, beside: bool = False) -> list[str]:
         """Folders in which relative paths are looked up, in order: the working directory, unless `beside` is
@@ -387,6 +398,25 @@ def set_weights(ini: Ini, weights: Weights) -> Ini:
     return parse(ini.path, lines)
 
 
+def split_weights(ini: Ini, weights: Weights) -> tuple[Weights, SparseWeights]:
+    """Split weights into those of features and those of sparse values. ConfigError for a value of a sparse
+    feature that the ini lacks, and for one with several weights."""
+    names, sparse = {feature.name for feature in ini.features}, SparseWeights()
+    sparse_names = {feature.name for feature in ini.features if not feature.scores}
+    for name, values in weights.items():
+        if name in names or not is_sparse(name):
+            continue
+        if feature_of(name) not in sparse_names:
+            raise ConfigError(
+                f"a weight of {numbers.shown(name)}, but the model has no such sparse feature; it has "
+                f"{', '.join(sorted(sparse_names)) or 'none'}"
+            )
+        if len(values) != 1:
+            raise ConfigError(f"{name} has {len(values)} weights; give it one")
+        sparse[name] = values[0]
+    return {name: values for name, values in weights.items() if name not in sparse}, sparse
+
+
 def feature_weights(ini: Ini, feature: FeatureLine) -> list[float]:
     """The weights of a feature. ConfigError unless there is one for each of its scores."""
     values = ini.weights.get(feature.name)
@@ -482,8 +512,7 @@ def folder_beside(ini: Ini) -> str:
     """The ini's folder, if one of its paths exists relative to it but not to the working directory; otherwise
     an empty string."""
     folder = str(Path(ini.path).parent)
-    paths = [feature.options.get(key) for feature in ini.features for key in PATH_KEYS]
-    for path in filter(None, [*paths, ini.weight_file]):
+    for path in ini.paths:
         if search_roots(path, [folder]) and not search_roots(path, ["."]):
             return folder
     return ""

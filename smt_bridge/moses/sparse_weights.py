@@ -7,6 +7,7 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.io import files, numbers
 
+SUFFIX = ".sparse-weights"  # in place of .ini: the name of such a file beside its moses.ini
 SparseWeights = dict[str, float]  # by name of a feature, _ and what it counts, such as WT_the~le
 
 

@@ -39,7 +39,13 @@ from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.automaton import Automaton, step
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.features.protocol import Candidates, Gains, SentenceScorer, StatefulFeature
+from smt_bridge.decoder.features.protocol import (
+    Candidates,
+    Gains,
+    RowCache,
+    SentenceScorer,
+    StatefulFeature,
+)
 from smt_bridge.decoder.model import AutomatonLM, load_trie
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.table import parse_points
@@ -61,7 +67,6 @@ from smt_bridge.moses.operations import (
 )
 
 Bools = NDArray[np.bool_]
-REMEMBERED = 1 << 18  # rows of the table whose operations are remembered
 LOG_PROB, WIDTH, OPENED, OPEN, UNLINKED = range(5)  # columns of scores
 FOLLOWING, END, FIRST_GAP, STATE = range(4)  # columns of stored states
 
@@ -127,7 +132,7 @@ class OperationSequenceModel(StatefulFeature):
     def __init__(self, line: FeatureLine, lm: AutomatonLM, classes: ClassMaps | None = None) -> None:
         self.name, self.scores, self.lm, self.classes = line.name, line.scores, lm, classes
         self.names: dict[str, int] = {}  # operation -> word id
-        self.rows: dict[int, RowOperations] = {}  # of rows of the table
+        self.rows = RowCache[RowOperations]()
         self.latest = threading.local()  # the sentence that this thread prepared last
 
     @classmethod
@@ -167,10 +172,11 @@ class OperationSequenceModel(StatefulFeature):
 
     def row_operations(self, sentence: Sentence, option: int) -> RowOperations:
         """The operations of an option."""
+        return self.rows.get(sentence, option, lambda: self.plan_operations(sentence, option))
+
+    def plan_operations(self, sentence: Sentence, option: int) -> RowOperations:
+        """Compute the operations of an option."""
         row = int(sentence.rows[option])
-        cached = self.rows.get(row) if row >= 0 else None
-        if cached is not None:
-            return cached
         source, target = sentence.source(option), sentence.target(option)
         if row >= 0:
             planned = row_plan(sentence.table.points_text(row), len(source), len(target))
@@ -180,16 +186,11 @@ class OperationSequenceModel(StatefulFeature):
             if extra.unknown and len(planned) == 1 and planned[0].kind == TRANSLATED:
                 return RowOperations([TRANSLATED], [planned[0].position], [self.name_id(COPY)])
         named = self.classes.apply(source, target) if self.classes else (source, target)
-        operations = RowOperations(
+        return RowOperations(
             [operation.kind for operation in planned],
             [operation.position for operation in planned],
             [self.name_id(operation.name(*named)) for operation in planned],
         )
-        if row >= 0:
-            if len(self.rows) >= REMEMBERED:
-                self.rows = {}
-            self.rows[row] = operations
-        return operations
 
     def prepare(self, sentence: Sentence) -> PreparedSentence:
         """Look up the operations of all options of a sentence, and score them without context. The latest

@@ -9,8 +9,8 @@ O: options of a sentence; K: scores of the feature; N: candidates. Probabilities
 logarithms."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import ClassVar, NamedTuple, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from typing import ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.moses.ini import FeatureLine
 
-REMEMBERED = 1 << 18  # rows of the table that a sparse feature remembers
+REMEMBERED = 1 << 18  # values in a RowCache, after which it is emptied
+Value = TypeVar("Value")
 
 
 class SearchFeature(ABC):
@@ -55,6 +56,27 @@ class SearchFeature(ABC):
         return np.zeros((sentence.size, self.scores))
 
 
+class RowCache(Generic[Value]):
+    """What a feature computes for options that are rows of the phrase table, kept for later sentences.
+    Several threads may share it."""
+
+    def __init__(self) -> None:
+        self.values: dict[int, Value] = {}  # by row
+
+    def get(self, sentence: Sentence, option: int, compute: Callable[[], Value]) -> Value:
+        """The value of an option. `compute`: computes it for an option that is not in the table, or for a row
+        that is not in the cache."""
+        row = int(sentence.rows[option])
+        if row in (values := self.values):  # extra options have negative rows
+            return values[row]
+        value = compute()
+        if row >= 0:
+            if len(values) >= REMEMBERED:
+                values = self.values = {}
+            values[row] = value
+        return value
+
+
 class LinkedPair(NamedTuple):
     """A phrase pair with its word alignment."""
 
@@ -72,27 +94,23 @@ class SparseFeature(SearchFeature):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.rows: dict[int, tuple[str, ...]] = {}  # row of the table -> names of its values
+        self.rows = RowCache[tuple[str, ...]]()  # names of values
 
     @abstractmethod
     def events(self, pair: LinkedPair) -> Iterator[str]:
         """Yield what makes a value 1 in a phrase pair; what comes n times makes it n."""
 
     def names(self, sentence: Sentence, option: int) -> tuple[str, ...]:
-        """The names of the values of an option, each as often as its value says. Those of rows of the table
-        are remembered. An unknown word has no alignment, as in Moses."""
-        row = int(sentence.rows[option])
-        if row >= 0 and (names := self.rows.get(row)) is not None:
-            return names
-        extra = sentence.extra(option)
-        points = [] if extra is not None and extra.unknown else sentence.points(option)
-        pair = LinkedPair(sentence.source(option), sentence.target(option), points)
-        names = tuple(f"{self.name}_{event}" for event in self.events(pair))
-        if row >= 0:
-            if len(self.rows) >= REMEMBERED:
-                self.rows = {}
-            self.rows[row] = names
-        return names
+        """The names of the values of an option, each as often as its value says. An unknown word has no
+        alignment, as in Moses."""
+
+        def compute() -> tuple[str, ...]:
+            extra = sentence.extra(option)
+            points = [] if extra is not None and extra.unknown else sentence.points(option)
+            pair = LinkedPair(sentence.source(option), sentence.target(option), points)
+            return tuple(f"{self.name}_{event}" for event in self.events(pair))
+
+        return self.rows.get(sentence, option, compute)
 
 
 class SparseSum(SearchFeature):
@@ -104,7 +122,7 @@ class SparseSum(SearchFeature):
     def __init__(self, feature: SparseFeature, weights: Mapping[str, float]) -> None:
         """`weights`: by name of the value."""
         self.name, self.feature, self.weights = feature.name, feature, weights
-        self.rows: dict[int, float] = {}  # row of the table -> its sum
+        self.rows = RowCache[float]()  # sums
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
@@ -112,15 +130,12 @@ class SparseSum(SearchFeature):
         raise NotImplementedError
 
     def option_sum(self, sentence: Sentence, option: int) -> float:
-        """The sum of an option; that of a row of the table is remembered."""
-        row = int(sentence.rows[option])
-        total = self.rows.get(row) if row >= 0 else None
-        if total is None:
-            total = sum(self.weights.get(name, 0.0) for name in self.feature.names(sentence, option))
-            if row >= 0:
-                self.rows = {} if len(self.rows) >= REMEMBERED else self.rows
-                self.rows[row] = total
-        return total
+        """The sum of an option."""
+
+        def compute() -> float:
+            return sum(self.weights.get(name, 0.0) for name in self.feature.names(sentence, option))
+
+        return self.rows.get(sentence, option, compute)
 
     def of_options(self, sentence: Sentence) -> Floats:
         """The sum of each option: (O, 1)"""

@@ -21,6 +21,8 @@ from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.moses import check
 from smt_bridge.moses import ini as moses_ini
+from tests.smt_bridge.decoder.features.test_sparse import WEIGHTS
+from tests.smt_bridge.decoder.features.test_sparse import model as sparse_model
 from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
 
 LINES = [sentence(number, 5) for number in range(6)]
@@ -67,6 +69,23 @@ def test_language_models_are_compiled(tmp_path: Path) -> None:
         assert (
             one.translate_line(line).derivations[0].total == other.translate_line(line).derivations[0].total
         )
+
+
+def test_a_model_can_be_moved(tmp_path: Path) -> None:
+    """With copies of its lists of words, each once, and of its sparse weights."""
+    model = sparse_model(tmp_path / "model", weights=WEIGHTS)
+    before = decoder(model, nbest=10)
+    assert command.main([str(model), "-o", str(tmp_path / "small"), "-q"]) == 0
+    shutil.rmtree(model)
+    after = decoder((tmp_path / "small").rename(tmp_path / "moved"), nbest=10)
+    for number, line in enumerate(LINES):
+        ours, theirs = before.translate_line(line), after.translate_line(line)
+        assert [before.entry(number, ours, each) for each in ours.derivations] == [
+            after.entry(number, theirs, each) for each in theirs.derivations
+        ]
+    assert {path.name for path in (tmp_path / "moved").glob("*.*")} - {".lock"} == {
+        "mapped-moses.sparse-weights", "mapped-words0.txt", "mapped-words1.txt", "moses.ini"
+    }  # fmt: skip
 
 
 def test_a_table_alone(tmp_path: Path) -> None:
@@ -257,9 +276,12 @@ def test_only_what_it_left_itself_is_removed(holder: str, names: list[str], tmp_
 
 
 def test_what_it_left_itself_is_removed(tmp_path: Path) -> None:
-    """Also the copy of word classes, and an ini that was not renamed."""
+    """Also copies of words and weights, and an ini that was not renamed."""
     model, folder = write_model(tmp_path / "model", 1), tmp_path / "small"
-    names = "mapped-table/word.npy", "mapped-classes0.tsv", "moses.ini.part12-0", "mapped-lm7/manifest.json"
+    names = (
+        "mapped-table/word.npy", "mapped-words0.txt", "mapped-words12.txt.part3-0", "moses.ini.part12-0",
+        "mapped-lm7/manifest.json", "mapped-moses.sparse-weights",
+    )  # fmt: skip
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("x", encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 import nmt
 import smt_bridge
 from nmt.cli import options
+from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.work.executors import EXECUTORS, Local
 from smt_bridge.cli import decode, decoding, tune
@@ -20,7 +21,7 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.hybrid import folder
 from smt_bridge.moses import ini as moses_ini
 from tests.conftest import refusal
-from tests.smt_bridge.decoder.models import sentence, write_model
+from tests.smt_bridge.decoder.models import add_feature, edit, sentence, write_model
 
 # ---- test decode -------------------------------------------------------------------------------------------
 
@@ -457,3 +458,16 @@ def test_the_files_of_a_model(tmp_path: Path) -> None:
 def test_the_files_of_a_system(hybrid_system: Path) -> None:
     names = {path.name for path in made(hybrid_system).models()}
     assert {folder.FILE, *(Path(name).name for name in folder.read(hybrid_system).parts)} == names
+
+
+def test_no_output_is_a_file_of_the_model(tmp_path: Path) -> None:
+    """Neither a table nor a list of words nor the file of sparse weights."""
+    model = write_model(tmp_path / "model", 1)
+    edit(add_feature(model, "TargetWordInsertionFeature name=TWI path=words"), weight_file="sparse")
+    for name in ("words", "sparse"):
+        (model / name).write_text("")
+    ini = moses_ini.read(str(model / "moses.ini"))
+    decoding.check_tables(ini, [("--output", str(model / "new"))])
+    for name in ("moses.ini", "table", "lm0", "words", "sparse"):
+        with pytest.raises(ConfigError, match="an input is never overwritten"):
+            decoding.check_tables(ini, [("--output", str(model / name))])

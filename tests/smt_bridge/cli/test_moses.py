@@ -8,8 +8,10 @@ import pytest
 
 from smt_bridge.cli import ini
 from smt_bridge.cli.moses import main
+from smt_bridge.decoder import system as system_module
 from smt_bridge.moses import ini as moses_ini
 from tests.conftest import refusal
+from tests.smt_bridge.decoder.features.test_sparse import model as sparse_model
 from tests.smt_bridge.moses.systems import INI, write_system
 
 # ---- test ini ----------------------------------------------------------------------------------------------
@@ -87,6 +89,32 @@ def test_set_weights(system: Path, command: Command, refused: Callable[..., str]
     ):
         (system / "w").write_text(line + "\n")
         assert message in refused(command("smt-ini", "set-weights", system / "moses.ini", "-w", system / "w"))
+
+
+def test_set_sparse_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of a file of smt-tune go to a file beside the output, with others that the ini has; weights are
+    read from there, too."""
+    model = sparse_model(tmp_path / "model", weights={"WT_a~p": 0.5, "PL_2,1": 0.25, "TWI_p": 1.0})
+    weights = moses_ini.read_weights(model / "moses.ini")
+    assert (
+        weights["WT_a~p"] == [0.5] and weights["LM0"] == moses_ini.read(f"{model}/moses.ini").weights["LM0"]
+    )
+    tuned = {**weights, "LM0": [0.75], "WT_a~p": [0.125], "SourceWordDeletionFeature0_OTHER": [-2.0]}
+    del tuned["PL_2,1"]
+    moses_ini.write_weights(tmp_path / "w", tuned)
+    given = ["set-weights", str(model / "moses.ini"), "-w", str(tmp_path / "w"), "-q"]
+    assert ini.main([*given, "-o", str(tmp_path / "new" / "new.ini")]) == 0
+    assert moses_ini.read_weights(tmp_path / "new" / "new.ini") == {**tuned, "PL_2,1": [0.25]}
+    assert (tmp_path / "new" / "new.sparse-weights").exists()
+    loaded = system_module.load(str(tmp_path / "new" / "new.ini"), use_cache=False)
+    assert loaded.weights["LM0"] == [0.75] and loaded.sparse_weights["WT_a~p"] == 0.125
+    assert "go to a file beside the new moses.ini; name a file" in refusal(ini.main, capsys, *given)
+    for name, values, message in (
+        ("XX_a", [1.0], "a weight of 'XX_a', but the model has no such sparse feature"),
+        ("TWI_p", [1.0, 2.0], "TWI_p has 2 weights; give it one"),
+    ):
+        moses_ini.write_weights(tmp_path / "w", {**weights, name: values})
+        assert message in refusal(ini.main, capsys, *given, "-o", tmp_path / "other.ini")
 
 
 def test_another_file_for_a_feature(system: Path, capsys: pytest.CaptureFixture[str]) -> None:

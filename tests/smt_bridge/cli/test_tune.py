@@ -72,6 +72,11 @@ def test_sparse_features_are_tuned(tmp_path: Path, capsys: pytest.CaptureFixture
     tuned = system.load(str(tmp_path / "whole.ini"), use_cache=False)
     weights = read_weights(tmp_path / "whole.ini.tuning" / "weights")
     assert tuned.with_sparse_weights(weights) == tuned.sparse_weights and len(tuned.sparse_weights) > 10
+    again = [str(tmp_path / "whole.ini"), *map(str, given), "--method", "kbmira", "-o", str(tmp_path / "new")]
+    assert tune.main([*again, "--iterations", "1"]) == 0
+    file = tmp_path / "whole.sparse-weights"
+    file.write_text("".join(reversed(file.read_text().splitlines(keepends=True))))
+    assert "sparse_weights" in refusal(tune.main, capsys, *again)  # their columns would have other names
 
 
 @pytest.fixture

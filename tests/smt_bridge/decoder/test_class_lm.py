@@ -118,7 +118,7 @@ def test_compiled_models(tmp_path: Path) -> None:
     same_output(one, decoder(edit(folder, ("path=clm ", "path=clm.trie ")), nbest=10))
     assert compile_command.main([str(folder), "-o", str(tmp_path / "other"), "-q"]) == 0
     line = moses_ini.read(str(tmp_path / "other" / "moses.ini")).feature("CLM0")
-    assert line.options["path"] == f"{folder}/clm.trie" and line.options["classes"] == "mapped-classes0.tsv"
+    assert line.options["path"] == f"{folder}/clm.trie" and line.options["classes"] == "mapped-words0.txt"
 
 
 @pytest.mark.ci

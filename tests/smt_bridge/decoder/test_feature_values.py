@@ -141,7 +141,7 @@ def test_shares_add_up_to_the_total(seed: int, config: dict[str, object], tmp_pa
         assert best.shares is not None and best.shares.shape[0] == len(best.options) + 1
         assert math.isclose(best.shares.sum(), best.total, abs_tol=1e-9)
         task = made.task(made.parse_line(line), made.listing)
-        whole = feature_values.columns(made.options, task, [best.options])
+        whole = feature_values.derivation_scores(made.options, task, [best.options])
         parts = feature_values.phrase_values(made.options, task, best.options)
         assert set(parts) == set(whole) == set(made.weights)
         for name, rows in parts.items():

@@ -16,7 +16,7 @@ from nmt.errors import DataError
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_values import columns, totals
+from smt_bridge.decoder.feature_values import derivation_scores, totals
 from smt_bridge.decoder.features.protocol import Candidates, Gains, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.orientations import path_orientations
 from smt_bridge.decoder.sentence import Sentence
@@ -131,7 +131,7 @@ def test_the_best_of_all_derivations(kind: str, tmp_path: Path) -> None:
     for seed, words in ((1, 3), (4, 5)):
         task = made.task(made.parse_line(sentence(seed, words)), made.listing)
         paths = every_path(task.sentence, -1)
-        values = columns(made.options, task, [np.array(path, np.int32) for path in paths])
+        values = derivation_scores(made.options, task, [np.array(path, np.int32) for path in paths])
         name = made.system.reordering_name
         naive = [naive_scores(made, task.sentence, path) for path in paths]
         np.testing.assert_allclose(values[name], naive, atol=1e-6)
@@ -150,7 +150,7 @@ def test_recombination_looks_below_the_uppermost_region(plain: bool, tmp_path: P
     )  # fmt: skip
     task = made.task(made.parse_line("a b c d a c"), made.listing)
     paths = [np.array(path, np.int32) for path in every_path(task.sentence, -1)]
-    best = sorted(totals(made.options, columns(made.options, task, paths)).tolist(), reverse=True)
+    best = sorted(totals(made.options, derivation_scores(made.options, task, paths)).tolist(), reverse=True)
     listed = made.translate_line("a b c d a c").derivations
     np.testing.assert_allclose([derivation.total for derivation in listed], best, atol=1e-9)
 

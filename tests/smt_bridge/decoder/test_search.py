@@ -26,7 +26,7 @@ from smt_bridge.decoder.arrays import (
 from smt_bridge.decoder.compiled_search import best_candidates, best_indices, prepend_digest
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_values import columns, features
+from smt_bridge.decoder.feature_values import derivation_scores, printed_values
 from smt_bridge.decoder.search import (
     note_candidate,
     option_gains,
@@ -58,7 +58,8 @@ def exhaustive(made: Decoder, line: str) -> dict[tuple[int, ...], float]:
     """The total of every derivation, computed from its features."""
     task = made.task(MarkedLine(line.split(" ")), made.listing)
     paths = every_path(task.sentence, made.settings.distortion_limit)
-    values = features(made.options, columns(made.options, task, [np.array(path, np.int32) for path in paths]))
+    scores = derivation_scores(made.options, task, [np.array(path, np.int32) for path in paths])
+    values = printed_values(made.options, scores)
     unknown = [sum(task.sentence.rows[option] < 0 for option in path) for path in paths]
     totals = values @ all_weights(made) - 100 * np.array(unknown)
     return dict(zip(paths, totals.tolist(), strict=True))

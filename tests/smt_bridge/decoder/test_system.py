@@ -9,6 +9,7 @@ import pytest
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
+from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.tuning import pool
 from tests.smt_bridge.decoder.models import (
@@ -71,6 +72,16 @@ def test_weights_of_all_scores_or_of_the_printed_ones(tmp_path: Path) -> None:
     del more["Distortion0"]
     with pytest.raises(ConfigError, match="no weights for Distortion0, which has 1 scores"):
         made.with_weights(more)
+
+
+def test_weights_of_a_name_with_an_underscore(tmp_path: Path) -> None:
+    """It is no sparse value where the system has a feature of this name."""
+    edit(write_model(tmp_path, 1), ("name=LM0", "name=My_LM"), ("LM0=", "My_LM="))
+    loaded = system.load(str(tmp_path), use_cache=False)
+    weights = {**loaded.tuneable_weights(), "My_LM": [0.75]}
+    assert Decoder(loaded, weights=weights).weights == {**loaded.weights, "My_LM": [0.75]}
+    with pytest.raises(ConfigError, match="a weight of 'My_word', but the model has no such sparse feature"):
+        Decoder(loaded, weights={**weights, "My_word": [1.0]})
 
 
 def test_a_feature_that_is_not_there(tmp_path: Path) -> None:

@@ -100,6 +100,15 @@ def test_the_files_of_a_run_are_those_of_its_manifest(tmp_path: Path) -> None:
     assert {name for name in folders.read(system).parts if "/" in name} == names
 
 
+def test_sparse_weights_are_a_part(tmp_path: Path) -> None:
+    system = edit(write_model(tmp_path / "system", 1), weight_file="sparse")
+    with pytest.raises(DataError, match="sparse: cannot read: No such file"):
+        folders.write_system(system, config())
+    (system / "sparse").write_text("")
+    folders.write_system(system, config())
+    assert "sparse" in folders.read(system).parts
+
+
 def broken(system: Path, **changes: object) -> None:
     content = json.loads((system / folders.FILE).read_text())
     (system / folders.FILE).write_text(json.dumps({**content, **changes}))

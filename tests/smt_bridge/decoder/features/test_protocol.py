@@ -322,3 +322,10 @@ def test_what_each_phrase_gains_adds_up(tmp_path: Path) -> None:
         for option, row in zip(best.options, found["Letters0"], strict=False):
             assert row.tolist() == [task.sentence.target(option).count(word) for word in "pq"]
         assert found["Aligned0"][-1, 0] >= ord("a") / 100  # the end of the sentence
+
+
+@pytest.mark.parametrize("kind", SEARCH_FEATURES)
+def test_an_ini_counts_the_scores_of_each_kind(kind: str) -> None:
+    """Without num-features= as the class of the feature does, which smt_bridge/moses cannot ask."""
+    line = FeatureLine(0, kind, "X0", {}, "ini:1")
+    assert line.scores == SEARCH_FEATURES[kind].scores_of(line)

@@ -13,6 +13,8 @@ from nmt.formats import nbest
 from nmt.io import files
 from smt_bridge.decoder import system
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.features import protocol
+from smt_bridge.decoder.features.protocol import SparseFeature
 from smt_bridge.moses import check, sparse_weights
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.models import (
@@ -225,3 +227,14 @@ def test_files_of_a_system(tmp_path: Path) -> None:
         (tmp_path / "m" / name).unlink()
     wrong = "\n".join(check.problems(ini, roots))
     assert "w does not exist" in wrong and "target-path=t of WT does not exist" in wrong
+
+
+def test_a_full_cache_of_rows_is_emptied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It never holds more rows than it may, and values stay the same."""
+    folder, lines = model(tmp_path, weights=WEIGHTS), [sentence(number, 6) for number in range(3)]
+    expected = [derivation.sparse for line in decoder(folder).nbest(lines, 5) for derivation in line]
+    monkeypatch.setattr(protocol, "REMEMBERED", 3)
+    small = decoder(folder)
+    assert [derivation.sparse for line in small.nbest(lines, 5) for derivation in line] == expected
+    caches = [feature.rows for feature in small.features if isinstance(feature, SparseFeature)]
+    assert [0 < len(cache.values) <= 3 for cache in caches] == [True] * 4
