@@ -126,7 +126,9 @@ def parser() -> options.Parser:
         "--n-best", type=positive, default=100, metavar="K", help="size of the n-best list of a sentence"
     )
     parser.add_argument(
-        "--distinct", action="store_true", help="list only different texts, from the best 20 x K derivations"
+        "--distinct",
+        action="store_true",
+        help="list only different texts, from the best 20 x K derivations, or n-best-factor x K of the ini",
     )
     parser.add_argument(
         "--glossary",

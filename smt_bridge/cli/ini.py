@@ -114,7 +114,10 @@ def show(ini: Ini) -> None:
     print("name\ttype\tscores\tweights\tpath")
     for feature in ini.features:
         values = ini.weights.get(feature.name)
-        text = " ".join(f"{value:.6g}" for value in values) if values is not None else "(none: Moses uses 1)"
+        if values is not None:
+            text = " ".join(f"{value:.6g}" for value in values)
+        else:
+            text = "(none: Moses uses 1)" if feature.scores else f"(sparse: {ini.weight_file or 'all 0'})"
         print(f"{feature.name}\t{feature.kind}\t{feature.scores}\t{text}\t{feature.options.get('path', '')}")
 
 

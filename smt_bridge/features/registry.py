@@ -1,8 +1,8 @@
 """The kinds of features that the option `--feature TYPE[:NAME]=PATH` accepts.
 
-TYPE names a kind: a class that is registered in FEATURES. The built-in ones are defined in kinds.py,
-count_features.py and translation.py, and registered as `LazyKind`, which only stores the name of the class,
-so that --help does not import torch.
+TYPE names a kind: a class that is registered in FEATURES. The built-in ones are defined in
+torch_features.py, count_features.py and translation.py, and registered as `LazyKind`, which only stores the
+name of the class, so that --help does not import torch.
 """
 
 import importlib
@@ -116,10 +116,10 @@ class LazyKind:
         return kind.load(spec, settings)
 
 
-RUN_TRANSLATION = "smt_bridge.features.kinds:RunTranslation"
+RUN_TRANSLATION = "smt_bridge.features.torch_features:RunTranslation"
 EXPORTED_TRANSLATION = "smt_bridge.features.translation:ExportedTranslation"
 COUNT_LM = "smt_bridge.features.count_features:CountLM"
-JOINT = "smt_bridge.features.kinds:Joint"
+JOINT = "smt_bridge.features.torch_features:Joint"
 FEATURES: Registry[FeatureKind] = Registry(
     "feature",
     {
@@ -142,7 +142,7 @@ FEATURES: Registry[FeatureKind] = Registry(
         "neural-lm": LazyKind(
             "NeuralLM",
             "log p(target) by a run directory of a language model, or a mixture of nmt-interpolate",
-            "smt_bridge.features.kinds:NeuralLM",
+            "smt_bridge.features.torch_features:NeuralLM",
         ),
         "joint": LazyKind(
             "NNJM",

@@ -2,7 +2,7 @@
 one of the other direction.
 
 This is the phrase score of Cho et al. 2014a, section 3.1; whole sentences are scored in the same way. Torch
-is not imported here; the features of runs that torch computes are in kinds.py.
+is not imported here; the features of runs that torch computes are in torch_features.py.
 """
 
 import math

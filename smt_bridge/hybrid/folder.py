@@ -37,7 +37,12 @@ FAST = "fast"  # the folder of the student, which smt-build --student trains
 BEGUN = "build/build.json"  # the first file that smt-build writes, which shows that a build has begun
 SIDES = ("source", "target")
 TEXT = ("language", "normalize", "tokenize", "segment", "case")  # fields of SideConfig that are stored
-NOT_SEARCH = {"nbest", "distinct", "xml_brackets"}  # DecoderConfig fields that system.json must not set
+NOT_SEARCH = {
+    "nbest",
+    "distinct",
+    "explain",
+    "xml_brackets",
+}  # DecoderConfig fields that system.json must not set
 QUICK = 1 << 20  # smaller files (bytes) are verified by checksum whenever the folder is read
 
 Value = int | float | bool | str
@@ -155,13 +160,12 @@ def check_config(config: HybridConfig) -> None:
             raise ConfigError(
                 f"{name}.escaped: a hybrid system reads raw text, which has no escapes; leave it out"
             )
-    unknown = config.search.keys() & NOT_SEARCH
     try:
         search_config = settings.changed(DecoderConfig(), config.search)
     except TypeError as error:
         raise ConfigError(f"search: {error}") from error
-    if unknown:
-        raise ConfigError(f"search: {min(unknown)} is not a setting of a system; leave it out")
+    if refused := config.search.keys() & NOT_SEARCH:
+        raise ConfigError(f"search: {min(refused)} is not a setting of a system; leave it out")
     settings.check(search_config, "search.")
 
 

@@ -54,7 +54,7 @@ SETTINGS = "tune.json"
 SPARSE_ARRAYS = ("sparse_names", "sparse_cut", "sparse_entries")  # in files: the fields of SavedVectors
 # files that a killed tuning may leave behind
 LEFT_OVER = (
-    "[0-9][0-9].*part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*",
+    "[0-9][0-9]*.*part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*",
 )  # fmt: skip
 
 

@@ -106,6 +106,9 @@ def test_set_sparse_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert ini.main([*given, "-o", str(tmp_path / "new" / "new.ini")]) == 0
     assert moses_ini.read_weights(tmp_path / "new" / "new.ini") == {**tuned, "PL_2,1": [0.25]}
     assert (tmp_path / "new" / "new.sparse-weights").exists()
+    capsys.readouterr()
+    assert ini.main(["show", str(tmp_path / "new" / "new.ini")]) == 0
+    assert "PL\tPhraseLengthFeature\t0\t(sparse: new.sparse-weights)\t\n" in capsys.readouterr().out
     loaded = system_module.load(str(tmp_path / "new" / "new.ini"), use_cache=False)
     assert loaded.weights["LM0"] == [0.75] and loaded.sparse_weights["WT_a~p"] == 0.125
     assert "go to a file beside the new moses.ini; name a file" in refusal(ini.main, capsys, *given)

@@ -10,8 +10,8 @@ import pytest
 
 from nmt.errors import ConfigError
 from smt_bridge.features.base import WordPairs
-from smt_bridge.features.kinds import RunTranslation
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
+from smt_bridge.features.torch_features import RunTranslation
 from tests.nmt.runs.test_exported import exported, make_run
 
 pytest.importorskip("ctranslate2")

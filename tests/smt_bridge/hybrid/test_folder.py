@@ -188,6 +188,7 @@ def test_checksums_of_large_parts_are_compared_when_asked(
         ({"ini": "other.ini"}, "other.ini: cannot read"),
         ({"glossary": "terms"}, "terms: cannot read"),
         ({"search": {"nbest": 3}}, "nbest is not a setting of a system"),
+        ({"search": {"explain": True}}, "explain is not a setting of a system"),
         ({"source": SideConfig(language="xx")}, "source.language: 'xx' is unknown"),
         ({"source": SideConfig(language="en", escaped=True)}, "source.escaped"),
         ({"target": SideConfig(language="fr", case="truecase")}, "truecase.target: cannot read"),

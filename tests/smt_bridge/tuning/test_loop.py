@@ -145,7 +145,7 @@ def test_a_folder_belongs_to_one_tuning(folder: Path, tmp_path_factory: pytest.T
     with pytest.raises(ConfigError, match="is not empty, and not a folder of smt-tune"):
         check_folder(other)
     (folder / "notes.part1").write_text("mine")
-    for name in ("02.npz.part77", "02.part.npz"):  # the latter: of earlier versions
+    for name in ("02.npz.part77", "100.npz.part77", "02.part.npz"):  # the latter: of earlier versions
         (folder / name).write_text("half")
     open_folder(folder, {"lines": 2}, TuneConfig(), Mert())
     assert {path.name for path in folder.glob("*part*")} == {"notes.part1"}

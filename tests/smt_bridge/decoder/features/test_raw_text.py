@@ -24,7 +24,7 @@ from nmt.text.vocab import Vocab
 from smt_bridge.decoder.features.neural_translation import RawTextScorer, grid
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.features.base import WordPairs
-from smt_bridge.features.kinds import RunTranslation
+from smt_bridge.features.torch_features import RunTranslation
 from tests.smt_bridge.decoder import models
 from tests.smt_bridge.decoder.models import UNLIMITED, add_feature, check_unpruned, decoder, sentence, values
 from tests.smt_bridge.decoder.test_search import exhaustive

@@ -13,8 +13,8 @@ from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.features.protocol import Candidates
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.features.base import Values, WordPairs
-from smt_bridge.features.kinds import NeuralLM
 from smt_bridge.features.registry import FeatureSettings, FeatureSpec
+from smt_bridge.features.torch_features import NeuralLM
 from tests.conftest import Command
 from tests.smt_bridge.decoder.models import (
     SOURCE,
