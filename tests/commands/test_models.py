@@ -97,6 +97,7 @@ def test_training_learns_and_a_dev_cost_is_its_measure(folder: Path) -> None:
     assert (config.training.metric, config.training.dev_beam) == ("cost", 0)
 
 
+@pytest.mark.ci
 def test_scores_are_those_of_the_pairs(folder: Path, tmp_path: Path) -> None:
     """Line for line, an empty target and an alignment without points included."""
     pairs = [("a b c", "p r", "0-0 2-1"), ("b a", "q p", ""), ("c", "", ""), ("d a x", "s p p u", "0-0 1-2")]
@@ -148,6 +149,7 @@ def test_a_bad_alignment(text: str, message: str, tmp_path: Path, capsys: pytest
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.ci
 def test_what_a_configuration_of_a_joint_model_lacks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -225,6 +225,7 @@ DAMAGED += [
 
 
 @pytest.mark.parametrize("name", DAMAGED)
+@pytest.mark.ci
 def test_a_damaged_run_is_not_resumed(tiny: Path, tmp_path: Path, name: str) -> None:
     """One error that names the file, and nothing is changed."""
     shutil.copytree(tiny / "run", tmp_path / "run")

@@ -180,6 +180,7 @@ def folder(examples: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.ci] * (name == "decode")) for name in COMMANDS]
 )  # the decoder may compile first
+@pytest.mark.ci
 def test_each_command_shows_how_far_it_has_come(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -202,6 +203,7 @@ def test_each_command_shows_how_far_it_has_come(
     assert f" of {total}" in written and f" {unit}, " in written and " left\n" in written, written
 
 
+@pytest.mark.ci
 def test_alignment_says_how_far_it_has_come(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("thot")
     monkeypatch.setattr("nmt.io.progress.EVERY", 0.0)

@@ -81,6 +81,7 @@ def fuzz(reader: Reader, folder: Path, cases: int) -> None:
 
 
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.ci
 def test_damaged_files_give_one_clear_error(name: str, tmp_path: Path) -> None:
     fuzz(READERS[name], tmp_path, READERS[name].cases)
 

@@ -142,6 +142,7 @@ def test_workers_keep_the_same_models(config: TrainConfig, trained: Path, tmp_pa
 
 
 @pytest.mark.parametrize("steps", range(1, 7))
+@pytest.mark.ci
 def test_a_killed_addition_resumes(
     steps: int, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def training(small: Path) -> list[str]:
 # ---- curves and subsets ------------------------------------------------------------------------------------
 
 
+@pytest.mark.ci
 def test_by_length(drawn: Drawn) -> None:
     """Two sentences of 12 source words; the poor system is the first entries of its list."""
     table, text = drawn("by-length", *BOTH, "--window", 1, "--least", 1)

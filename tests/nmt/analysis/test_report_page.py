@@ -313,6 +313,7 @@ def test_no_error_on_the_console(browser: "Chrome") -> None:
     assert [entry for entry in found if "getImageData" not in entry["message"]] == []  # that is our own
 
 
+@pytest.mark.ci
 def test_without_its_script_the_page_has_all_numbers(page: Path) -> None:
     text = re.sub(r"<script.*?</script>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert f'data-value="{corpus_bleu(FIRST, [REFERENCES]).score}"' in text

@@ -170,6 +170,7 @@ def test_no_output_of_any_command_is_another_output(
 
 
 @pytest.mark.parametrize(("kind", "line"), FIGURES.items())
+@pytest.mark.ci
 def test_no_figure_or_table_replaces_what_is_analyzed(
     kind: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

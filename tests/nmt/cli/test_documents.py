@@ -19,6 +19,7 @@ def run(folder: Path, name: str, data: bytes, *more: object) -> bytes:
     return (folder / f"out-{name}").read_bytes()
 
 
+@pytest.mark.ci
 def test_plain_text_keeps_its_breaks(tmp_path: Path) -> None:
     first, *second = Run.load(RUN).translate(["The man sees the dog.", "The nurses hear her.", "A boy runs."])
     found = run(tmp_path, "a.txt", TEXT.encode()).decode()

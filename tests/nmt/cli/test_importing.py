@@ -10,6 +10,7 @@ from nmt.cli.importing import main
 from tests.nmt.training.marian_folders import Shape, write_folder
 
 
+@pytest.mark.ci
 def test_a_run_of_a_folder(grammar: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, run = write_folder(tmp_path / "model", grammar, Shape(layers=(1, 1))), tmp_path / "run"
     arguments = ["marian", str(model), "-o", str(run)]

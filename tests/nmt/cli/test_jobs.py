@@ -142,6 +142,7 @@ class Losing(Local[TranslationBlock, Lines]):
             yield Lost("three workers died") if number == 1 else self.compute(task)
 
 
+@pytest.mark.ci
 def test_lost_lines_are_named_and_computed_by_the_next_start(
     text: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

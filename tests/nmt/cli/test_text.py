@@ -104,6 +104,7 @@ def test_escapes_are_written_on_request_and_undone_on_the_way_back(tmp_path: Pat
     assert filtered(tmp_path, text, "--lower").startswith("it ")
 
 
+@pytest.mark.ci
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
     text = "".join(f"It's number {number}, isn't it?\n" * (number % 3 > 0) or "\n" for number in range(1500))
     for way in ((), ("--detokenize", "--escape")):

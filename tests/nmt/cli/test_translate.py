@@ -139,6 +139,7 @@ def test_output_file_equals_stdout_and_gzip_goes_in(tiny: Path, command: Command
     )
 
 
+@pytest.mark.ci
 def test_it_answers_in_a_pipe_before_the_input_ends(tiny: Path) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
     process = subprocess.Popen(
@@ -251,6 +252,7 @@ def test_damaged_runs_are_refused_by_every_command(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.ci
 def test_full_stdout_is_one_line(tiny: Path, refused: Refused) -> None:
     name = Path(sys.executable).parent / "nmt-translate"
     with open("/dev/full", "wb") as full:

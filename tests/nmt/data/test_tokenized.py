@@ -79,6 +79,7 @@ def test_lines_are_tokenized_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert count == begun + 4 * len(LINES)
 
 
+@pytest.mark.ci
 def test_any_number_of_workers_gives_the_same_words(tmp_path: Path) -> None:
     paths = write_lines(tmp_path, 3 * executors.LINES_PER_CHUNK // len(LINES))
     both = pipelines("truecase")

@@ -109,6 +109,7 @@ def killed_at(folder: Path, moment: int, content: dict[str, bytes], drop: str) -
     return done.returncode == 9
 
 
+@pytest.mark.ci
 def test_killed_at_any_moment_the_folder_is_sound(tmp_path: Path) -> None:
     """Again and again, over what the kill before has left: each file has its old content or its new one, and
     either passes."""

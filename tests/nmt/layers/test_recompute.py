@@ -37,6 +37,7 @@ def gradients(model: RecurrentLM, loss: Tensor) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.5])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.ci
 def test_loss_and_gradients_are_the_same(kind: str, dropout: float) -> None:
     """Of sentences of several lengths; with dropout, too, since the same random numbers are drawn."""
     found = []
@@ -128,6 +129,7 @@ def test_a_transformer_keeps_the_inputs_of_its_layers() -> None:
     assert kept[1] < kept[0] / 3
 
 
+@pytest.mark.ci
 def test_bf16_computes_the_same_twice() -> None:
     """The second computation is in the mode of the first, although dropout's masks are asked for before a
     layer enters it."""

@@ -130,6 +130,7 @@ VERIFIED = ["step-*.pt", "source.vocab", "target.vocab", "config.yaml", "checkpo
 
 
 @pytest.mark.parametrize("name", VERIFIED)
+@pytest.mark.ci
 def test_truncated_files_give_one_clear_error(run: Path, name: str) -> None:
     """Cut at any byte: of a configuration at every one. Half of it is still YAML, and what is missing would
     get its default."""

@@ -58,6 +58,7 @@ def make_run(attention: int = 64, seed: int = 1) -> TorchRun:
     )
 
 
+@pytest.mark.ci
 def test_two_threads_share_a_run() -> None:
     """Each thread finds what one alone finds, however often they meet inside the attention."""
     run, config = make_run(), BeamConfig(beam_size=5, max_length=25)

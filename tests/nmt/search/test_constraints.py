@@ -305,6 +305,7 @@ MODELS: dict[str, Callable[[], AnyModel]] = {
 @pytest.mark.parametrize("allocation", ["dynamic", "grid"])
 @pytest.mark.parametrize("beam", [1, 2, 6])
 @pytest.mark.parametrize("kind", list(MODELS))
+@pytest.mark.ci
 def test_every_hypothesis_keeps_to_its_constraints(kind: str, beam: int, allocation: str) -> None:
     """In a batch with sentences that have none: each is found as alone, with the scorer's probability, and
     those without constraints as in plain search."""

@@ -59,6 +59,7 @@ class Steps(Generic[State]):
 @pytest.mark.parametrize("kind", [None, Steps])
 @pytest.mark.parametrize("restricted", [False, True])
 @torch.no_grad()
+@pytest.mark.ci
 def test_texts_in_pieces_are_texts_alone(
     options: dict[str, object],
     kind: type[Steps[Any]] | None,

@@ -55,6 +55,7 @@ def test_requests_of_all_kinds_are_answered_as_the_run_does(engine: ExportedEngi
     assert {key: texts(answer) for key, answer in answers.items()} == expected
 
 
+@pytest.mark.ci
 def test_a_step_takes_a_batch_and_the_oldest_lines_first(engine: ExportedEngine) -> None:
     session = engine.session()
     for number in range(MAX_PARTS + 1):
@@ -98,6 +99,7 @@ def test_only_the_line_that_fails_gets_the_error(
     assert all(texts(answer) for answer in answers.values())
 
 
+@pytest.mark.ci
 def test_the_server_loads_it_without_torch(engine: ExportedEngine) -> None:
     folder: Path = engine.run.members[0].directory
     assert isinstance(RunKind().load(str(folder), EngineConfig()), ExportedEngine)

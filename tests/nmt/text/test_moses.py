@@ -79,6 +79,7 @@ def check(language: str, normalize: bool, line: str) -> list[str]:
 
 @CASES
 @given(st.sampled_from(LANGUAGES), st.booleans(), st.lists(st.sampled_from(PARTS), max_size=14).map("".join))
+@pytest.mark.ci
 def test_any_line_is_split_as_by_sacremoses(language: str, normalize: bool, line: str) -> None:
     check(language, normalize, line)
 

@@ -203,6 +203,7 @@ LATIN = ["Sony", "A", "3.5", "15", "é"]
 @pytest.mark.parametrize(("language", "kind"), SEGMENTER_KINDS)
 @settings(deadline=None)  # dictionaries are read at the first line
 @given(data=st.data())
+@pytest.mark.ci
 def test_text_of_words_is_the_line(language: str, kind: str, data: st.DataObject) -> None:
     """Blanks beside Chinese and Japanese letters are lost, so there are none; between Latin words they
     stay."""

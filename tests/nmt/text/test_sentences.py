@@ -45,6 +45,7 @@ def test_sentences_of_written_lines(language: str, marked: str) -> None:
 @settings(deadline=None, max_examples=80)
 @given(LINES, st.sampled_from([*LANGUAGES, "", "zh-TW", "hi", "cz", "xx"]))
 @example("A man sleeps.\u2028\t A dog runs. ", "en")
+@pytest.mark.ci
 def test_a_line_is_its_sentences_and_what_stands_between_them(text: str, language: str) -> None:
     line = split_line(text, language)
     assert line.join(line.sentences) == text

@@ -190,6 +190,7 @@ def test_a_language_model_has_one_language() -> None:
     assert describe_languages(config) == "fr"
 
 
+@pytest.mark.ci
 def test_the_language_is_refused_before_a_run_is_made_and_stored_in_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

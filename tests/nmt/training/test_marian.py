@@ -164,6 +164,7 @@ def folder(grammar: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return write_folder(tmp_path_factory.mktemp("marian") / "model", grammar, Shape(layers=(1, 1), tags=TAGS))
 
 
+@pytest.mark.ci
 def test_the_run_knows_whose_model_it_has(folder: Path, tmp_path: Path) -> None:
     summary = import_model(folder, tmp_path / "run")
     assert summary.startswith("model, license cc-by-4.0, ") and "2 tags such as >>fra<<" in summary

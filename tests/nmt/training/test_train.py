@@ -47,6 +47,7 @@ def settings(data: dict[str, object], tmp_path: Path, steps: int) -> dict[str, o
     return {"run": str(tmp_path / "run"), "data": data, "model": TINY, "training": training, "matmul": "mkl"}
 
 
+@pytest.mark.ci
 def test_a_run_is_made_resumed_and_made_afresh(data: dict[str, object], tmp_path: Path) -> None:
     assert nmt.train(settings(data, tmp_path, 3)).members[0].step == 3
     run = nmt.train(settings(data, tmp_path, 5))

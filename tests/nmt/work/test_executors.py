@@ -227,6 +227,7 @@ def fail_to_begin_lines() -> Callable[[Sequence[int]], list[int]]:
 
 
 @pytest.mark.parametrize("count", [0, 1, executors.LINES_PER_CHUNK, 5 * executors.LINES_PER_CHUNK + 3])
+@pytest.mark.ci
 def test_any_number_of_workers_gives_the_same_results_in_order(count: int) -> None:
     found = [list(executors.convert_lines(begin_lines, range(count), workers)) for workers in (1, 2)]
     assert found == [[number * number for number in range(count)]] * 2

@@ -58,6 +58,7 @@ def test_bad_input(tmp_path: Path, command: Command, refused: Refused) -> None:
         pharaoh.parse("0-0 1?2", "f:3")
 
 
+@pytest.mark.ci
 def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) -> None:
     (tmp_path / "thot").mkdir()
     (tmp_path / "thot" / "__init__.py").write_text("raise ImportError('not here')\n")
@@ -73,6 +74,7 @@ def test_without_an_aligner(tmp_path: Path, command: Command, refused: Refused) 
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.ci
 def test_eflomal_that_is_not_installed(tmp_path: Path, command: Command, refused: Refused) -> None:
     (tmp_path / "s").write_text("a\n")
     texts = ["-s", tmp_path / "s", "-t", tmp_path / "s", "--method", "eflomal"]

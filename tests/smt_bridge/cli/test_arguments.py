@@ -106,6 +106,7 @@ def told(
 
 
 @pytest.mark.parametrize(("name", "line"), CASES)
+@pytest.mark.ci
 def test_no_output_is_an_input(name: str, line: str, told: Callable[..., str]) -> None:
     words = line.split()
     for output in (word for word in words if word.startswith(">")):

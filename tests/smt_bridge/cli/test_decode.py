@@ -165,6 +165,7 @@ def raw(place: Path, system: Path, *words: object, lines: Sequence[str] = RAW) -
     return (place / "out").read_text(encoding="utf-8")
 
 
+@pytest.mark.ci
 def test_the_student_translates_as_nmt_translate_does(
     system_with_student: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

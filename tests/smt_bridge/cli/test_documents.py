@@ -23,6 +23,7 @@ def run(folder: Path, system: Path, name: str, data: bytes, *more: object) -> by
 
 
 @pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.ci
 def test_a_hybrid_system_translates_documents(workers: int, hybrid_system: Path, tmp_path: Path) -> None:
     first, second = smt_bridge.load(str(hybrid_system)).translate(SENTENCES)
     text = f"{' '.join(SENTENCES)}\n\n> {SENTENCES[1]}\n".encode()

@@ -98,6 +98,7 @@ def test_checksums_are_verified_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("kind", ["flip", "cut"])
+@pytest.mark.ci
 def test_damage_anywhere_is_seen(kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """With a flipped byte or a missing end of any file, translations stay the same after one warning, and the
     entry is repaired."""

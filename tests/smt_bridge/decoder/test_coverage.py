@@ -105,6 +105,7 @@ def test_bits_are_sets() -> None:
 
 
 @pytest.mark.parametrize("limit", [-1, 0, 2, 4])
+@pytest.mark.ci
 def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
     """For every coverage that can be reached, the moves are the untranslated spans with options that leave
     the first gap within reach, each with the resulting coverage."""
@@ -160,6 +161,7 @@ def test_no_room_is_told(tmp_path: Path) -> None:
 # to them.
 
 
+@pytest.mark.ci
 def test_compiled_is_plain() -> None:
     rng = random.Random(4)
     refused = 0

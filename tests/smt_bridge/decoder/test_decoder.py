@@ -237,6 +237,7 @@ def test_the_search_is_compiled_once_for_all_systems(folder: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("markup", [False, True])
+@pytest.mark.ci
 def test_the_better_of_both_searches_is_taken(folder: Path, markup: bool) -> None:
     """The total is the higher one of the first search's translation and of the list without the network; for
     many lines the second search wins."""

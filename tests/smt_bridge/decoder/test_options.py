@@ -282,6 +282,7 @@ def spans(made: PhraseTranslation, derivation: Derivation) -> Iterator[tuple[int
 
 
 @pytest.mark.parametrize("policy", ["exclusive", "inclusive", "constraint", "ignore"])
+@pytest.mark.ci
 def test_compiled_is_plain(policy: str, tmp_path: Path) -> None:
     if not HAVE_NUMBA:
         pytest.skip("needs numba: pip install 'nmt-smt[smt]'")
@@ -293,6 +294,7 @@ def test_compiled_is_plain(policy: str, tmp_path: Path) -> None:
         same_lists(one.translate_line(line), other.translate_line(line), line)
 
 
+@pytest.mark.ci
 def test_forced_translations(tmp_path: Path) -> None:
     """Exclusive: every derivation has the translation, at the cost of its probability. Inclusive: there are
     more derivations. Constraint: between the two."""
@@ -353,6 +355,7 @@ def test_reordering_of_a_forced_pair(tmp_path: Path) -> None:
     assert task.options.forward_id[known] == task.options.forward_id[new] >= 0
 
 
+@pytest.mark.ci
 def test_walls_and_zones(tmp_path: Path) -> None:
     """With unlimited stacks, the derivations are those of the line without tags that respect the wall or the
     zone."""

@@ -158,6 +158,7 @@ def test_recombination_looks_below_the_uppermost_region(plain: bool, tmp_path: P
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 @pytest.mark.parametrize("search", ["stack", "cube"])
 @pytest.mark.parametrize("kind", [TYPES[0], TYPES[1], TYPES[5], TYPES[8]])
+@pytest.mark.ci
 def test_compiled_is_plain(kind: str, search: str, tmp_path: Path) -> None:
     """Small stacks, so that pruning matters; rows that the reordering table lacks have default scores."""
     folder, reordering = write_model(tmp_path, 3, kind=kind), ReorderingType.parse(kind)

@@ -120,6 +120,7 @@ def test_negative_weights(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.ci
 def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
     """A stack gets so many hypotheses that it is pruned several times while it fills; what is dropped would
     not have been extended anyway."""
@@ -152,6 +153,7 @@ def parameters(stack: int, beam: float, reordering: bool = False) -> SearchParam
 
 @pytest.mark.parametrize(("stack", "beam"), [(0, -math.inf), (5, -math.inf), (12, -3.0), (0, -2.0)])
 @pytest.mark.parametrize("reordering", [False, True])
+@pytest.mark.ci
 def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reordering: bool) -> None:
     """Compared with a dictionary: hypotheses of the same coverage, end, context and key (with reordering also
     first word, forward scores and regions) recombine, and the best in stack and beam are extended."""
@@ -392,6 +394,7 @@ def test_of_equal_candidates_the_oldest_are_the_best() -> None:
 
 @pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install 'nmt-smt[smt]'")
 @pytest.mark.parametrize("scored", [1, 2, 5, 12])
+@pytest.mark.ci
 def test_the_threshold_of_candidates_is_the_worst_that_can_still_be_scored(scored: int) -> None:
     """Until there are as many, it is lower than any score."""
     totals = np.random.default_rng(scored).integers(0, 9, 40).astype(float)  # some are equal
@@ -461,6 +464,7 @@ needs_numba = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip instal
 
 @needs_numba
 @pytest.mark.parametrize("seed", range(8))
+@pytest.mark.ci
 def test_compiled_cubes_are_plain_ones(seed: int, tmp_path: Path) -> None:
     """With few pops, so that their order matters, and various settings: reordering, language models,
     distortion limits, early cost, diversity and lists."""
@@ -486,6 +490,7 @@ def test_compiled_cubes_are_plain_ones(seed: int, tmp_path: Path) -> None:
 
 
 @needs_numba
+@pytest.mark.ci
 def test_walls_and_zones(tmp_path: Path) -> None:
     folder = write_model(tmp_path, 2)
     settings: dict[str, object] = {"search": "cube", "pop_limit": 20, "xml_input": "exclusive"}
@@ -494,7 +499,7 @@ def test_walls_and_zones(tmp_path: Path) -> None:
         same_lists(one.translate_line(line), other.translate_line(line), line)
 
 
-@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("plain", [pytest.param(False, marks=pytest.mark.ci), True])
 def test_all_pops_are_stack_search(plain: bool, tmp_path: Path) -> None:
     """With enough pops for every cell, cube pruning equals stack search; with fewer it finds nothing
     better."""
@@ -515,6 +520,7 @@ def test_all_pops_are_stack_search(plain: bool, tmp_path: Path) -> None:
 
 
 @needs_numba
+@pytest.mark.ci
 def test_memory_and_slices(tmp_path: Path) -> None:
     """Translations stay the same if memory runs out, if a call does one pop, and if arrays are reused."""
     folder = write_model(tmp_path, 3)

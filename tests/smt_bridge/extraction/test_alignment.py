@@ -261,6 +261,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("words", [1, 60, 100_000])
+@pytest.mark.ci
 def test_shards_change_nothing(words: int, here: list[str], tmp_path: Path) -> None:
     write_texts(tmp_path)
     alone(tmp_path, "fast_align")

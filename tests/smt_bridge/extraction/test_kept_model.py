@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from smt_bridge.extraction import fast_align, kept_model
 from smt_bridge.extraction.fast_align import NULL
@@ -25,6 +26,7 @@ def texts(seed: int, pairs: int, words: int) -> tuple[PackedText, PackedText]:
     )
 
 
+@pytest.mark.ci
 def test_links_of_its_own_text(tmp_path: Path) -> None:
     sources, targets = texts(1, 300, 60)
     links = kept_model.train(sources, targets, tmp_path)

@@ -218,6 +218,7 @@ TYPES = [f"{model}-{kinds}-bidirectional-fe" for model in ("wbe", "phrase", "hie
     [(name, 5) for name in TYPES]
     + [("hier-mslr-backward-fe", 6), ("phrase-mslr-forward-fe", 7), ("hier-mslr-bidirectional-fe", 8)],
 )
+@pytest.mark.ci
 def test_types_of_reordering_by_definition(reordering: str, seed: int, tmp_path: Path) -> None:
     """Short phrases, so that hierarchical and phrase-based orientations differ."""
     corpus = random_corpus(seed, 80, 8)
@@ -234,6 +235,7 @@ def test_an_unknown_type_of_reordering(tmp_path: Path) -> None:
             tables.build(inputs, TableOutputs(str(tmp_path / "t")), ExtractConfig(reordering_type=name))
 
 
+@pytest.mark.ci
 def test_there_are_as_many_buckets_as_memory_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Room for 40 rows, where the whole is 2,000; nothing is left of the folder of the work."""
     inputs = write(random_corpus(7, 120, 3), tmp_path)

@@ -80,6 +80,7 @@ def test_what_an_exported_run_cannot_do_is_refused(folder: Path) -> None:
         FEATURES[spec.kind].load(spec, FeatureSettings(checkpoint="last"))
 
 
+@pytest.mark.ci
 def test_tables_and_lists_are_scored_without_torch(folder: Path, tmp_path: Path) -> None:
     with gzip.open(tmp_path / "table.gz", "wt", encoding="utf-8") as table:
         table.write("w1 ||| w2 w3 ||| 0.5 ||| 0-0 ||| 1 1 1\nw4 ||| w7 ||| 0.5 ||| 0-0 ||| 1 1 1\n")

@@ -160,6 +160,7 @@ def test_filter_and_compact(moses: Path, command: Command, tmp_path: Path) -> No
     assert arguments(tmp_path) == "processPhraseTableMin -in t -out pt -nscores 2 -threads 1".split()
 
 
+@pytest.mark.ci
 def test_failures_are_one_line(
     moses: Path, command: Command, refused: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -53,6 +53,7 @@ def prune_naively(table: dict[Key, tuple[float, int]], threshold: float) -> set[
 
 @pytest.mark.parametrize("threshold", [1e-9, 1e-4, 0.003, 1.0])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.ci
 def test_equal_to_trying_all_segmentations(seed: int, threshold: float) -> None:
     rng = random.Random(seed)
     table: dict[Key, tuple[float, int]] = {}

@@ -283,6 +283,7 @@ class Network(PairFeature):
         return ""
 
 
+@pytest.mark.ci
 def test_report_of_a_language_model(tmp_path: Path) -> None:
     """It reads the target side only: coverage is that side's. Of several networks the first one's."""
     lines = b"a b ||| x y ||| 1 1 1", b"a c ||| x ||| 1 1 1"

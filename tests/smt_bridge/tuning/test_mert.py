@@ -111,6 +111,7 @@ def test_constant_features_stay_at_0() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.ci
 def test_the_three_methods_agree_on_an_easy_pool(seed: int) -> None:
     pool = random_pool(sentences=200, features=4, seed=8)
     best = mert.Mert(restarts=3).tune(pool, np.ones(4), seed).bleu

@@ -51,6 +51,7 @@ def make(kind: str, bias: bool = True) -> Hierarchical:
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("large", [0, 40, 1 << 12])  # each node alone, some, all from copies of their rows
+@pytest.mark.ci
 def test_a_distribution_and_the_product_over_the_path(
     kind: str, bias: bool, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

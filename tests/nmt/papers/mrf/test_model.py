@@ -346,6 +346,7 @@ def test_the_way_of_a_model(tmp_path: Path, objective: str) -> None:
     assert len(values) == 5 and values[0] == values[1] > values[2] + 1 and max(values) < 0
 
 
+@pytest.mark.ci
 def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "text").write_text("\n\n")
     assert run("train", "-i", tmp_path / "text", "-o", tmp_path / "model") == 2

@@ -203,6 +203,7 @@ def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.Mo
     assert {0.0, 0.5, 0.667} <= shares
 
 
+@pytest.mark.ci
 def test_threads_change_nothing(model: Model) -> None:
     made = decoder(model(6, saved(halves=True)), stack=10, nbest=3)
     lines = [sentence(number, 1 + number % 7) for number in range(20)]

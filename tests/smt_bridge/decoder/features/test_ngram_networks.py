@@ -112,6 +112,7 @@ pytestmark = pytest.mark.skipif(not HAVE_NUMBA, reason="needs numba: pip install
 
 
 @pytest.mark.parametrize("order", [2, 4])
+@pytest.mark.ci
 def test_extend_is_of_derivations(order: int, tmp_path: Path) -> None:
     """The word `zz` is dropped: an option without words leaves the history unchanged."""
     part = decoder(write_model(tmp_path, 2), drop_unknown=True).options.gather(
@@ -267,6 +268,7 @@ def test_affiliations_of_options(joint: Path, tmp_path: Path) -> None:
         pytest.param(2, 7, True, marks=pytest.mark.ci),
     ],
 )
+@pytest.mark.ci
 def test_joint_nothing_pruned_is_immediate(
     seed: int, buffer: int, normalized: bool, joint: Path, tmp_path: Path
 ) -> None:

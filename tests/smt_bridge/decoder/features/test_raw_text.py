@@ -81,6 +81,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 @pytest.mark.parametrize("options", ["", "neural-recombine=false", "neural-beam=7"])
+@pytest.mark.ci
 def test_values_are_those_of_the_text(options: str, model: Model) -> None:
     """Of nmt-score, which reads the detokenized text, and of smt-rescore, which reads the words."""
     run = raw_run()

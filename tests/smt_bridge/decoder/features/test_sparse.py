@@ -115,6 +115,7 @@ def test_compiled_and_plain_search_agree(tmp_path: Path) -> None:
         same_lists(made.translate_line(line), plain.translate_line(line), line)
 
 
+@pytest.mark.ci
 def test_the_best_of_all_derivations(tmp_path: Path) -> None:
     """An unpruned search finds the derivation that is best by its whole total, among all of those that a
     search without sparse weights lists."""
