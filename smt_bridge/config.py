@@ -21,7 +21,9 @@ class TrainConfig:
     alignment: str = ""  # alignment points of another tool, used instead of aligning
     lm_text: str = ""  # training text of the language model; default: the target side
     add: str = ""  # folder of a model to whose text the pairs are added
-    method: str = name_in(ALIGNERS, help="model of word alignment")
+    method: str = name_in(
+        ALIGNERS, help="model of word alignment; eflomal calls the program eflomal-align, if installed"
+    )
     symmetrization: str = name_in(HEURISTICS, help="how the two directions of word alignment are combined")
     order: int = number(5, least=1, most=10, help="order of the language model")
     class_lm: int = number(

@@ -20,10 +20,10 @@ SITE = Path(__file__).resolve().parent
 ROOT = SITE.parents[1]
 # Parts of the site with their pages: files of docs, without .md.
 PARTS: dict[str, Sequence[str]] = {
-    "Start": ("getting-started", "your-data"),
+    "Start": ("getting-started", "your-data", "training"),
     "Guides": (
-        "translating", "documents", "corpora", "output-layers", "language-models", "moses", "smt",
-        "search-features", "hybrid", "analysis", "serve", "hosts", "cluster",
+        "translating", "documents", "other-models", "corpora", "output-layers", "language-models",
+        "count-models", "moses", "smt", "search-features", "hybrid", "analysis", "serve", "hosts", "cluster",
     ),
     "Reference": ("commands", "files", "guarantees", "references", "changelog"),
     "Explanations": ("results", "performance", "scale", "tour", "style"),

@@ -42,7 +42,7 @@ def parser() -> options.Parser:
         "config",
         type=arguments.ConfigFile,
         metavar="CONFIG",
-        help="configuration file, or a folder made by nmt-init; see --print-config and docs/files.md",
+        help="configuration file, or a folder made by nmt-init; see --print-config and docs/training.md",
     )
     parser.add_argument(
         "overrides", nargs="*", metavar="section.key=value", help="override keys of the configuration"

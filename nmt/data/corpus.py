@@ -227,7 +227,7 @@ class DataConfig:
     alignment: str = setting(
         "",
         help="word alignment of the parallel text, for model.type joint and training.guided_alignment: lines "
-        "such as 0-0 1-2, as smt-align writes them",
+        "such as 0-0 1-2, as smt-align writes them, between words as the model reads them, before subwords",
     )
     phrase_table: str = setting(
         "", help="or the unique pairs of a Moses phrase table, instead of parallel text"

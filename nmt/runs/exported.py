@@ -9,7 +9,7 @@ A folder of either has
     source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
     manifest.json            sizes and checksums of all files above
 
-CTranslate2 has a beam search of its own; docs/translating.md says where its results equal those of torch. Its
+CTranslate2 has a beam search of its own; docs/other-models.md says where it equals torch. Its
 scores are natural log p, by which hypotheses are ranked as in nmt/search. If a word is forbidden, CTranslate2
 renormalizes p; then log p is computed again.
 """

@@ -100,7 +100,7 @@ class DecoderConfig:
         0,
         least=0,
         help="translations listed by a second search, without neural features; these then score them, and "
-        "the best one of both searches wins; 0: no second search",
+        "the best one of both searches wins; 0: no second search. Tune with the value that you decode with",
     )
     buffer: int = number(8192, least=1, help="n-grams that a neural LM scores at a time")
 

@@ -25,7 +25,8 @@ class ExtractConfig:
     reordering_type: str = setting(
         DEFAULT,
         help="type of the reordering model: [wbe|phrase|hier]-[msd|mslr|monotonicity|leftright]-"
-        "[bidirectional|backward|forward]-fe",
+        "[bidirectional|backward|forward]-fe; with -collapseff at the end one weight for each direction, "
+        "not for each orientation",
     )
     memory: float = number(
         1.0, least=LEAST_MEMORY, help="memory of each worker in GB; what exceeds it goes to files"

@@ -121,7 +121,7 @@ def test_scores_are_those_of_score_batch(case: Case, lines: tuple[list[str], lis
 def test_translations_are_those_of_translate_batch(
     case: Case, lines: tuple[list[str], list[str]], beam: int
 ) -> None:
-    """A greedy one, and the best of the beam that goes on as docs/translating.md says: the same units."""
+    """A greedy one, and the best of the beam that goes on as docs/other-models.md says: the same units."""
     patience = 1.6 if beam > 1 else 1.0
     results = case.translator.translate_batch(
         [case.source(line) for line in lines[0]],
