@@ -2,7 +2,7 @@
 
 import gc
 import gzip
-import importlib.util
+import importlib
 import json
 import logging
 import os
@@ -81,21 +81,6 @@ def own_environment() -> Iterator[None]:
                 del os.environ[name]
 
 
-def load_recipe(name: str) -> ModuleType:
-    """A module of recipes/quickstart, which is no package."""
-    folder = str(ROOT / "recipes" / "quickstart")
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, f"{folder}/{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session", autouse=True)
 def decoder_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests, and the commands that they start, leave the user's own cache alone."""
@@ -104,7 +89,7 @@ def decoder_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def grammar() -> ModuleType:
-    return load_recipe("grammar")
+    return importlib.import_module("nmt.sample_corpus.grammar")
 
 
 class Forks:

@@ -41,7 +41,7 @@ LAYERS = [
     "nmt.models nmt.lm",
     "nmt.layers",
     "nmt.data",
-    "nmt.documents",
+    "nmt.documents nmt.sample_corpus",
     "nmt.formats",
     "nmt.text",
     "nmt.ngram",

@@ -18,6 +18,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
 from nmt.runs.directory import CONFIG
+from nmt.sample_corpus.corpus import write_sample_corpus
 from nmt.text import inspection, scripts
 from nmt.text.inspection import PairReport, choose_held_out, inspect_pairs, split_held_out
 from nmt.training.proposal import TRANSFORMER, ParallelTexts, Proposal, preset_file, propose
@@ -51,6 +52,12 @@ def parser() -> options.Parser:
             help="default: the ending of the file's name, else guessed from its words",
         )
     parser.add_argument(
+        "--sample-corpus",
+        action="store_true",
+        help="write into DIR a small English-French corpus, to try things with: train, dev and test .en "
+        "and .fr with their word alignment, and a phrase table",
+    )
+    parser.add_argument(
         "--preset",
         default="",
         metavar="NAME",
@@ -81,6 +88,10 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-init", args)
+    check_new(args.folder)
+    if args.sample_corpus:
+        make_sample_corpus(args)
+        return
     check_options(args)
     with parallel_text.read_documents(args):
         init(args)
@@ -119,10 +130,14 @@ def init(args: argparse.Namespace) -> None:
         )
 
 
+def check_new(folder: str) -> None:
+    """ConfigError if there is such a file, or a folder that is not empty."""
+    if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
+        raise ConfigError(f"{folder}: exists and is not overwritten; name a new folder")
+
+
 def check_options(args: argparse.Namespace) -> None:
     """Check options and files before the texts are read. ConfigError or DataError for wrong ones."""
-    if os.path.lexists(args.folder) and not (os.path.isdir(args.folder) and not os.listdir(args.folder)):
-        raise ConfigError(f"{args.folder}: exists and is not overwritten; name a new folder")
     parallel_text.check_options(args)
     texts = [args.source, args.target, args.dev_source, args.dev_target, *args.parallel, *args.dev_parallel]
     for path in filter(None, texts):
@@ -145,6 +160,20 @@ def inspect_text(args: argparse.Namespace, prefix: str, title: str) -> PairRepor
     names = parallel_text.names(args, prefix, (source, target))
     with options.progress(args, "pairs", lambda: files.number_of_lines(source), title=title) as progress:
         return inspect_pairs(source, target, progress.add, names)
+
+
+def make_sample_corpus(args: argparse.Namespace) -> None:
+    """Write the sample corpus. ConfigError if options speak of other texts or of a configuration."""
+    unset = vars(parser().parse_args([args.folder, "--sample-corpus"]))
+    for name, value in vars(args).items():
+        if value != unset[name] and name not in ("folder", "no_measure", "quiet", "log"):
+            raise ConfigError(f"--{name.replace('_', '-')}: cannot be combined with --sample-corpus")
+    with new_folder(args.folder) as part:
+        sizes = write_sample_corpus(part)
+    pairs = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
+    print(f"wrote {args.folder}: {pairs} sentence pairs")
+    folder = shlex.quote(args.folder)
+    print(f"next: nmt-init NEW --source {folder}/train.en --target {folder}/train.fr")
 
 
 # ---- writing -----------------------------------------------------------------------------------------------

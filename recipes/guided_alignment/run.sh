@@ -17,7 +17,7 @@ mkdir -p $out
 say() { printf '\n== %s\n' "$*" >&2; }
 
 say "corpus, and the alignment of smt-align, which learns from the text alone"
-[ -f $corpus/test.gold ] || python recipes/quickstart/corpus.py $corpus --alignment
+[ -f $corpus/test.gold ] || nmt-init $corpus --sample-corpus
 if [ ! -f $corpus/train.model1 ]; then
   for language in en fr; do
     for part in train test; do

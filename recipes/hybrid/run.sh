@@ -46,7 +46,7 @@ fi
 mkdir -p "$out"
 case $data in
     generated)
-        [ -s "$out/corpus/test.fr" ] || python recipes/quickstart/corpus.py "$out/corpus"
+        [ -s "$out/corpus/test.fr" ] || nmt-init "$out/corpus" --sample-corpus
         data=$out/data
         mkdir -p "$data"
         for l in en fr; do # small: takes minutes, and test has unknown words

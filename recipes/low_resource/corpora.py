@@ -20,7 +20,6 @@ from nmt.io import files
 
 SEED = 1
 LANGUAGES = ("en", "fr")
-GRAMMAR = Path(__file__).parents[1] / "quickstart" / "corpus.py"
 
 
 def main(data: str, out: Path, sizes: Sequence[int]) -> None:
@@ -53,7 +52,7 @@ def text_paths(data: str, out: Path) -> dict[str, list[str]]:
     elif data == "generated":
         folder = out / "grammar"
         if not (folder / "test.fr").exists():
-            subprocess.run([sys.executable, GRAMMAR, folder], check=True)
+            subprocess.run(["nmt-init", folder, "--sample-corpus"], check=True)
     return {
         part: [f"{folder}/{name}.{language}{ending if part == 'train' else ''}" for language in LANGUAGES]
         for part, name in names.items()

@@ -16,7 +16,7 @@ ptb)
     train=$NMT_DATA/ptb/ptb.char.train.txt.gz dev=$NMT_DATA/ptb/ptb.char.valid.txt.gz test=$NMT_DATA/ptb/ptb.char.test.txt.gz
     ;;
 generated)
-    [ -s "$out/text/train.en" ] || python recipes/quickstart/corpus.py "$out/text"
+    [ -s "$out/text/train.en" ] || nmt-init "$out/text" --sample-corpus
     for part in train dev test; do sed 's/ /_/g; s/./& /g; s/ $//' "$out/text/$part.en" > "$out/$part.chars"; done
     train=$out/train.chars dev=$out/dev.chars test=$out/test.chars
     ;;

@@ -34,7 +34,7 @@ if [ "$data" = generated ]; then
     export PHRASE_EPOCHS=2 CSLM_EPOCHS=8 # no limit of time: the same bytes on any machine, killed or not
     minutes=0 short=400 tuning=(--stack 50 --iterations 6 --restarts 10)
     data=$out/corpus
-    [ -s "$data/test.fr" ] || python recipes/quickstart/corpus.py "$data"
+    [ -s "$data/test.fr" ] || nmt-init "$data" --sample-corpus
     if [ ! -s "$data/small/test.fr" ]; then # 4,000 pairs to train on, 300 to tune on, 500 to test on: takes minutes, and test has unknown words
         mkdir -p "$data/small"
         for l in en fr; do

@@ -73,7 +73,7 @@ def generated(part: str) -> Iterator[Row]:
     Argument as for `multi30k`."""
     folder = Path("runs/quickstart/corpus")
     if not (folder / "test.fr").exists():
-        subprocess.run([sys.executable, "recipes/quickstart/corpus.py", str(folder)], check=True)
+        subprocess.run(["nmt-init", folder, "--sample-corpus"], check=True)
     return tokenize_pairs(files.parallel(folder / f"{part}.en", folder / f"{part}.fr"))
 
 

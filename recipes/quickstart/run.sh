@@ -10,7 +10,7 @@ corpus=$out/corpus
 say() { printf '\n== %s\n' "$*"; }
 
 say "1/5  a small English-French corpus, written by a grammar"
-python $here/corpus.py $corpus
+[ -s $corpus/phrase-table.gz ] || nmt-init $corpus --sample-corpus
 head -n 2 $corpus/train.en $corpus/train.fr
 
 say "2/5  train an RNN encoder-decoder (about 4 minutes; if interrupted, it continues when started again)"

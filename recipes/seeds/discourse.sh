@@ -39,7 +39,7 @@ else
             training.max_steps=12 threads=1)
     fi
     mkdir -p $out
-    [ -s $out/text/train.en ] || python recipes/quickstart/corpus.py $out/text > $out/corpus.log
+    [ -s $out/text/train.en ] || nmt-init $out/text --sample-corpus > $out/corpus.log
     for side in en fr; do
         head -n $pairs $out/text/train.$side | words $side > $out/train.$side
         head -n $pairs $out/text/dev.$side | words $side > $out/dev.$side

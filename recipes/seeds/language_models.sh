@@ -30,7 +30,7 @@ else
     out=runs/seeds/lm_generated
     if $quick; then out=runs/seeds/lm_quick; fi
     mkdir -p $out
-    [ -s $out/text/train.fr ] || python recipes/quickstart/corpus.py $out/text > $out/corpus.log
+    [ -s $out/text/train.fr ] || nmt-init $out/text --sample-corpus > $out/corpus.log
     lines=20000
     if $quick; then lines=300; fi
     for name in train dev test; do

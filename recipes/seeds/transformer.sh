@@ -25,7 +25,7 @@ else
     if $quick; then out=${OUT:-runs/seeds/transformer_quick}; fi
     data=$out/text ending=tok parts=(val)
     mkdir -p "$data"
-    [ -s "$data/train.fr" ] || python recipes/quickstart/corpus.py "$data" > "$out/corpus.log"
+    [ -s "$data/train.fr" ] || nmt-init "$data" --sample-corpus > "$out/corpus.log"
     lines=20000
     if $quick; then lines=300; fi
     for side in en fr; do

@@ -33,7 +33,7 @@ else
         overrides+=(training.batch_size=32 threads=1)
     fi
     mkdir -p $out
-    [ -s $out/text/train.en ] || python recipes/quickstart/corpus.py $out/text > $out/corpus.log
+    [ -s $out/text/train.en ] || nmt-init $out/text --sample-corpus > $out/corpus.log
     for name in train dev test; do
         head -n $lines $out/text/$name.en | sed 's/ /_/g; s/./& /g; s/ $//' > $out/$name.chars
     done

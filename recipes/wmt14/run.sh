@@ -42,7 +42,7 @@ if [ -n "$generated" ]; then
 elif [ -n "$sample" ]; then
     # The files that unpack.py writes, from the quickstart's corpus.
     if [ ! -s "$text/test.fr" ]; then
-        python recipes/quickstart/corpus.py "$out/grammar"
+        nmt-init "$out/grammar" --sample-corpus
         for l in en fr; do
             head -n 6000 "$out/grammar/train.$l" > "$text/parallel.$l"
             head -n 200 "$out/grammar/dev.$l" > "$text/dev.$l"

@@ -1,7 +1,7 @@
 """The presets transformer-small and small on the same generated text: target words a CPU second in training,
 then sentences a CPU second at beam 5, with what was learned until then.
 
-python recipes/quickstart/corpus.py DIR
+nmt-init DIR --sample-corpus
 python tests/benchmarks/transformer.py DIR [--seconds 60] [--batch-size N | --batch-tokens N]
     [--presets transformer-small small]
 """

@@ -19,6 +19,7 @@ import pytest
 from nmt.formats import nbest, phrase_table
 from nmt.io import files
 from nmt.metrics import corpus_bleu
+from nmt.sample_corpus import corpus, grammar
 from smt_bridge.build import distillation, evaluation, plan, student
 from smt_bridge.build import plan as plan_file
 from smt_bridge.build.corpus import BuildTexts
@@ -26,7 +27,7 @@ from smt_bridge.build.distillation import StudentPlan
 from smt_bridge.build.student import StudentTraining
 from smt_bridge.build.tuning import sample_lines
 from smt_bridge.hybrid import folder as hybrid
-from tests.conftest import BIN, HANG, Command, Refused, load_recipe
+from tests.conftest import BIN, HANG, Command, Refused
 from tests.smt_bridge.build.builds import config, write_plan
 
 # ---- test smt ----------------------------------------------------------------------------------------------
@@ -421,9 +422,7 @@ def test_a_student_is_added_to_a_finished_system(
 def test_a_budget_of_five_minutes_is_kept(tmp_path: Path, command: Command) -> None:
     """On a few thousand pairs of the quickstart's grammar. What counts is processor time, whatever else the
     machine does: two processors have ten minutes of it in five."""
-    corpus, writer = load_recipe("corpus"), load_recipe("grammar").Writer(7)
-    pairs = corpus.sentences(writer, 4500)
-    grammar = load_recipe("grammar")
+    pairs = corpus.sentences(grammar.Writer(7), 4500)
     for name, some in (("train", pairs[:4000]), ("dev", pairs[4000:])):
         for side, language in (("source", "en"), ("target", "fr")):
             text = "".join(grammar.text(getattr(pair, side)) + "\n" for pair in some)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.io.files import write_text
+from nmt.sample_corpus import grammar
 from smt_bridge.tables.score import CHUNK
-from tests.conftest import BIN, load_recipe, tiny_config, write_corpus
+from tests.conftest import BIN, tiny_config, write_corpus
 
 CHUNKS = 40  # of a fifth of a second each
 UNITS = 128  # of the model
@@ -61,7 +62,7 @@ class ScoreTable:
 
 def train(folder: Path, units: int) -> None:
     """A model of so many units, in `folder`/run, which has seen a few sentences."""
-    write_corpus(folder, load_recipe("grammar"), 200, seed=3)
+    write_corpus(folder, grammar, 200, seed=3)
     write_text(folder / "train.yaml", tiny_config(folder).split("\n"))
     sizes = [f"model.hidden={units}", "training.max_steps=20"]
     subprocess.run([BIN / "nmt-train", folder / "train.yaml", *sizes], check=True, capture_output=True)

@@ -42,7 +42,7 @@ HANG = 300.0  # seconds after which a server will not start any more
 def write_corpus(folder: Path, checkout: Path, size: int = SIZE) -> None:
     """By the grammar of one checkout, for both."""
     code = (
-        "import sys; sys.path.insert(0, 'recipes/quickstart'); from grammar import Writer, text\n"
+        "from nmt.sample_corpus.grammar import Writer, text\n"
         f"w = Writer(11)\nfor i in range({size}):\n"
         "    p = w.sentence(5)\n    print(text(p.source), text(p.target), sep='\\t')\n"
     )

@@ -69,6 +69,10 @@ def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[s
     ("argv", "message"),
     [
         (["full", *TRAIN], "full: exists"),
+        (["full", "--sample-corpus"], "full: exists"),
+        (["new", *TRAIN, "--sample-corpus"], "--source: cannot be combined with --sample-corpus"),
+        (["new", "--minutes", "3", "--sample-corpus"], "--minutes: cannot be combined with --sample-corpus"),
+        (["train.en/new", "--sample-corpus"], "train.en/new: cannot write: Not a directory"),
         (["train.en/new", *TRAIN], "train.en/new: cannot write: Not a directory"),
         (["new", *TRAIN, "--dev-source", "dev.en"], "--dev-source, --dev-target: give both or neither"),
         (["new", *TRAIN, "--source-language", "xx"], "--source-language: 'xx' is unknown"),

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from tests.conftest import load_recipe
+from nmt.sample_corpus import grammar
 
 Run = Callable[..., None]
 SAMPLES = Path(__file__).parent / "samples"
@@ -126,7 +126,7 @@ def main() -> None:
 
 def make(python: Path, folder: Path) -> None:
     """Make all documents. `python`: the program with the libraries; `folder`: for other files."""
-    grammar, seeds = load_recipe("grammar"), count(100)
+    seeds = count(100)
 
     def run(*words: object, text: str = "") -> None:
         argv = [str(word) for word in words]

@@ -1,25 +1,20 @@
-"""Write the quickstart's corpus: train, dev and test, a small phrase table, and a word-for-word translation
-of the test set.
+"""The files of the sample corpus: train, dev and test, their word alignment, a small phrase table, and a
+word-for-word translation of the test set.
 
-    python recipes/quickstart/corpus.py runs/quickstart/corpus [--alignment]
-
-With --alignment it also writes the grammar's own word alignment of the text as Moses' tokenizer splits it.
-train.align, dev.align and test.align have all links as points 0-0; in train.gold, dev.gold and test.gold,
-links of expressions of several words on both sides are marked as possible, 0?0 (for nmt-analyze
-alignment-error).
+The grammar's own word alignment is that of the text as Moses' tokenizer splits it. train.align, dev.align
+and test.align have all links as points 0-0; in train.gold, dev.gold and test.gold, links of expressions of
+several words on both sides are marked as possible, 0?0 (for nmt-analyze alignment-error).
 
 No source sentence of dev or test occurs in train. The word-for-word baseline replaces each word of the test
 set by its most frequent translation in the training text, according to the grammar's own word alignment.
 """
 
-import argparse
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from grammar import Pair, Tokens, Writer, text
-
 from nmt.io import files
+from nmt.sample_corpus.grammar import Pair, Tokens, Writer, text
 
 SIZES = {"train": 20000, "dev": 500, "test": 2000}
 SEED = 7
@@ -111,13 +106,9 @@ def phrase_pairs(pairs: list[Pair]) -> list[str]:
     return sorted(lines, key=lambda line: line.encode())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("directory", type=Path)
-    parser.add_argument("--alignment", action="store_true", help="also write the word alignment")
-    args = parser.parse_args()
-    directory = args.directory
-    directory.mkdir(parents=True, exist_ok=True)
+def write_sample_corpus(directory: Path) -> dict[str, int]:
+    """Write all files into a folder that exists. Returns the number of sentence pairs of train, dev and test.
+    UserError for a file that cannot be written."""
     pairs = sentences(Writer(SEED), sum(SIZES.values()))
     start = 0
     parts = {}
@@ -126,7 +117,7 @@ def main() -> None:
         start += size
         files.write_text(directory / f"{name}.en", [text(pair.source) for pair in parts[name]])
         files.write_text(directory / f"{name}.fr", [text(pair.target) for pair in parts[name]])
-        for ending, possible in (("align", "-"), ("gold", "?")) if args.alignment else ():
+        for ending, possible in (("align", "-"), ("gold", "?")):
             rows = [points(pair, possible) for pair in parts[name]]
             files.write_text(directory / f"{name}.{ending}", rows)
     words = lexicon(parts["train"])
@@ -134,8 +125,4 @@ def main() -> None:
         directory / "test.word-for-word.fr", [word_for_word(pair, words) for pair in parts["test"]]
     )
     files.write_text(directory / "phrase-table.gz", phrase_pairs(parts["train"][:3000]))
-    print(", ".join(f"{name} {len(part):,}" for name, part in parts.items()), "sentence pairs in", directory)
-
-
-if __name__ == "__main__":
-    main()
+    return SIZES

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from vocabulary import (
+from nmt.sample_corpus.vocabulary import (
     ADJECTIVES,
     GAMES,
     IDIOMS,
