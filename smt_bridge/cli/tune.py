@@ -23,7 +23,6 @@ from smt_bridge.cli import decoding
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import sparse_weights
 from smt_bridge.moses.ini import Ini, Weights
-from smt_bridge.moses.sparse_weights import SparseWeights
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.decoder import Decoder
@@ -142,9 +141,8 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
         reason = loop.run(
             tuning, starting_weights(decoder, tuning.names), followed, loop.make_references(texts)
         )
-    tuned = TunedWeights(decoder.system, tuning)
-    write_weights(args, tuned, paths)
-    final_seeds(args, tuned, paths.work)
+    write_weights(args, decoder.system, tuning, paths)
+    final_seeds(args, decoder.system, tuning, paths.work)
     best = tuning.best()
     score = 100 * tuning.iterations[best].bleu
     count = len(tuning.iterations)
@@ -260,59 +258,49 @@ def decode_text(
             progress.add(1)
 
 
-@dataclass
-class TunedWeights:
-    """Converts the weights of a tuning, (D + F,), to those of a system."""
+def write_file(
+    path: Path, system: "PhraseBasedSystem", tuning: "Tuning", weights: "Floats", header: str
+) -> None:
+    """Write all weights of a tuning, (D + F,), to a file, without sparse ones that are 0. UserError if that
+    fails."""
+    from smt_bridge.tuning.loop import whole_sparse_weights, whole_weights
 
-    system: "PhraseBasedSystem"
-    tuning: "Tuning"
-
-    def dense(self, weights: "Floats") -> Weights:
-        """All weights of the tuned features that are not sparse."""
-        from smt_bridge.tuning.loop import whole_weights
-
-        return whole_weights(self.system, self.tuning.names, weights)
-
-    def sparse(self, weights: "Floats") -> SparseWeights:
-        """All weights of sparse values."""
-        from smt_bridge.tuning.loop import whole_sparse_weights
-
-        return whole_sparse_weights(self.system, self.tuning, weights)
-
-    def write(self, path: Path, weights: "Floats", header: str) -> None:
-        """Write all of them to a file of weights, without sparse ones that are 0. UserError if that fails."""
-        sparse = {name: [value] for name, value in self.sparse(weights).items() if value}
-        moses_ini.write_weights(path, self.dense(weights) | sparse, [header])
+    sparse = whole_sparse_weights(system, tuning, weights)
+    named = {name: [value] for name, value in sparse.items() if value}
+    moses_ini.write_weights(path, whole_weights(system, tuning.names, weights) | named, [header])
 
 
-def write_weights(args: argparse.Namespace, tuned: TunedWeights, paths: TuningPaths) -> None:
+def write_weights(
+    args: argparse.Namespace, system: "PhraseBasedSystem", tuning: "Tuning", paths: TuningPaths
+) -> None:
     """Write the best weights to a file in the work folder, and the ini with these weights to the output;
     those of sparse values go to a file beside the output."""
-    tuning = tuned.tuning
+    from smt_bridge.tuning.loop import whole_sparse_weights, whole_weights
+
     best = tuning.best()
     iteration = tuning.iterations[best]
     header = (
         f"BLEU {100 * iteration.bleu:.2f} on {args.source}, {args.method}, seed {args.seed}, iteration "
         f"{best + 1} of {len(tuning.iterations)}"
     )
-    tuned.write(paths.work / "weights", iteration.weights, header)
-    ini = moses_ini.set_weights(paths.start, tuned.dense(iteration.weights))
-    if tuned.system.sparse:
+    write_file(paths.work / "weights", system, tuning, iteration.weights, header)
+    ini = moses_ini.set_weights(paths.start, whole_weights(system, tuning.names, iteration.weights))
+    if system.sparse:
         path = paths.output.with_suffix(sparse_weights.SUFFIX)
-        sparse_weights.write(path, tuned.sparse(iteration.weights), [header])
+        sparse_weights.write(path, whole_sparse_weights(system, tuning, iteration.weights), [header])
         ini = moses_ini.with_weight_file(ini, path.name)
     moses_ini.write(paths.output, ini, f"# {header}")
 
 
-def final_seeds(args: argparse.Namespace, tuned: TunedWeights, work: Path) -> None:
+def final_seeds(args: argparse.Namespace, system: "PhraseBasedSystem", tuning: "Tuning", work: Path) -> None:
     """Tune again on the last pool with seeds 1, 2, ..., to show how much the result depends on the seed, and
     write the weights of each to the work folder unless they are there."""
     for seed in range(1, args.final_seeds + 1):
         path = work / f"seed-{seed}.weights"
         if not path.exists():
-            point = tuned.tuning.tune_pool(tuned.tuning.pool(), seed)
+            point = tuning.tune_pool(tuning.pool(), seed)
             header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"
-            tuned.write(path, point.weights, header)
+            write_file(path, system, tuning, point.weights, header)
         log.info("seed %d: %s", seed, path)
 
 

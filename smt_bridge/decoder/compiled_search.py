@@ -69,9 +69,8 @@ def compiled_search(model: SearchModel) -> "CompiledSearch | None":
 class CompiledSearch:
     """Compiled search over language models that are automata. Several threads may share it."""
 
-    def __init__(self, automata: tuple[Automaton, ...], piece: int = SLICE) -> None:
-        """`piece`: number of options that one call of compiled code tries."""
-        self.models, self.piece = len(automata), piece
+    def __init__(self, automata: tuple[Automaton, ...]) -> None:
+        self.models, self.piece = len(automata), SLICE  # options that one call of compiled code tries
         # Compiled code is made for one number of language models. Copies of the first, which are not asked,
         # fill the tuple up to a multiple of LM_SLOTS.
         self.lms = automata + automata[:1] * (-len(automata) % LM_SLOTS)

@@ -173,9 +173,6 @@ def number_rows(values: NDArray[np.floating], listed: NDArray[np.bool_]) -> Int3
 # Translations forced by the input line.
 
 
-TableRows = NDArray[np.int64]
-
-
 def forced_options(
     forced: Sequence[ForcedTranslation],
     policy: str,
@@ -183,8 +180,8 @@ def forced_options(
     node: int,
     first: int,
     last: int,
-    rows: TableRows,
-) -> tuple[TableRows, list[ExtraOption]]:
+    rows: Int64s,
+) -> tuple[Int64s, list[ExtraOption]]:
     """Apply the translations that a line forces to the span from word `first` to word `last`. Returns those
     of its table rows `rows` that remain, and the forced options of exactly this span. `node`: the span's
     source node in the table; `policy`: [xml-input] of Moses, of which three change the options:

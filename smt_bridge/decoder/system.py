@@ -311,15 +311,13 @@ def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False, key: str 
     raise DataError(f"{feature.location}: {name} {problem}; copy it there, or correct {key}=")
 
 
-def system_files(ini: Ini, beside: bool = False) -> list[Path]:
+def system_files(ini: Ini) -> list[Path]:
     """Paths of all files of a system: its ini, tables and models; of a folder, the files that `model_files`
-    lists. `beside`: look up relative paths only in the ini's folder. DataError for a file or folder that the
-    ini names and that does not exist."""
-    paths = [Path(ini.path), *map(Path, filter(None, [weight_file(ini, beside)]))]
+    lists. DataError for a file or folder that the ini names and that does not exist."""
+    paths = [Path(ini.path), *map(Path, filter(None, [weight_file(ini)]))]
     for feature in ini.features:
-        for key in PATH_KEYS:
-            if feature.options.get(key):
-                paths += model_files(Path(feature_path(ini, feature, beside, key)))
+        for key in filter(feature.options.get, PATH_KEYS):
+            paths += model_files(Path(feature_path(ini, feature, key=key)))
     return paths
 
 

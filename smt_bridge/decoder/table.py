@@ -31,7 +31,7 @@ from smt_bridge.decoder.phrases import (
 from smt_bridge.moses.reordering import PROBABILITIES
 
 Ints = NDArray[np.integer]
-Floats = NDArray[np.float32]
+Floats32 = NDArray[np.float32]
 Scores = NDArray[np.float32] | NDArray[np.uint8] | NDArray[np.uint16]
 ALIGNMENT_BYTES = b"0123456789- \t"
 
@@ -59,8 +59,8 @@ class PhraseTable:
     alignment: Ints  # (R,) indices of alignments
     alignment_text: Bytes  # of all distinct alignments, one after the other
     alignment_cut: Ints  # (A + 1,)
-    score_values: Floats  # (F, K) code books of quantized scores; (F, 0) if `scores` are the values
-    reordering_values: Floats  # (P, K) likewise; its K may be another
+    score_values: Floats32  # (F, K) code books of quantized scores; (F, 0) if `scores` are the values
+    reordering_values: Floats32  # (P, K) likewise; its K may be another
 
     def __post_init__(self) -> None:
         # Compiled functions are compiled once more for arrays that can be written to; mapped ones cannot.
@@ -117,11 +117,11 @@ class PhraseTable:
         """The target words of a row."""
         return [self.words[word] for word in self.target_words(np.array([row]))[0].tolist()]
 
-    def log_scores(self, rows: Ints) -> Floats:
+    def log_scores(self, rows: Ints) -> Floats32:
         """The scores of rows, natural logarithms: (O,) -> (O, F)"""
         return decode_scores(self.scores[rows], self.score_values)
 
-    def log_reordering(self, rows: Ints) -> Floats:
+    def log_reordering(self, rows: Ints) -> Floats32:
         """The reordering scores of rows, natural logarithms, nan for a row that the reordering table lacks:
         (O,) -> (O, P)"""
         if len(self.reordering_row):
@@ -191,7 +191,7 @@ def parse_points(text: bytes) -> list[tuple[int, int]]:
     ]
 
 
-def decode_scores(scores: Scores, values: Floats) -> Floats:
+def decode_scores(scores: Scores, values: Floats32) -> Floats32:
     """The values of scores that may be codes: (O, F), (F, K) -> (O, F)"""
     return values[np.arange(len(values)), scores] if values.shape[1] else np.asarray(scores, np.float32)
 
@@ -220,7 +220,7 @@ def are_valid_words(words: WordPool) -> bool:
     return all(last < next_word for last, next_word in pairwise(encoded))
 
 
-def are_codes(scores: Scores, values: Floats) -> bool:
+def are_codes(scores: Scores, values: Floats32) -> bool:
     """Whether scores are 32-bit floats without code books, or codes within their books: (O, F), (F, K)"""
     if values.ndim != 2 or len(values) != scores.shape[1]:
         return False
@@ -300,7 +300,7 @@ def share_rows(codes: Codes, storage: ArrayStorage = MEMORY) -> tuple[Codes, Int
     return (distinct[:, None] >> shifts & 255).astype(np.uint8), index
 
 
-def quantize_scores(scores: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Codes, Floats]:
+def quantize_scores(scores: Floats32, bits: int, storage: ArrayStorage = MEMORY) -> tuple[Codes, Floats32]:
     """Return the codes of scores, and the code book of each column: (R, F) -> (R, F), (F, K). Each code is
     that of the nearest value in the book. Scores may be nan. `bits`: 8 or 16; `storage`: of the codes."""
     codes = cast(Codes, storage.empty(scores.shape, CODE_TYPES[bits]))
@@ -311,7 +311,7 @@ def quantize_scores(scores: Floats, bits: int, storage: ArrayStorage = MEMORY) -
     return codes, stack_books(books)
 
 
-def stack_books(books: Sequence[Floats]) -> Floats:
+def stack_books(books: Sequence[Floats32]) -> Floats32:
     """Stack code books as rows of equal length, padded with their last values: (F, K)"""
     size = max(map(len, books), default=1)
     return np.array([np.pad(book, (0, size - len(book)), "edge") for book in books], np.float32).reshape(
@@ -319,7 +319,7 @@ def stack_books(books: Sequence[Floats]) -> Floats:
     )
 
 
-def code_book(values: Floats, size: int) -> Floats:
+def code_book(values: Floats32, size: int) -> Floats32:
     """Choose at most `size` values that represent those of a column: (R,) -> (K,), in increasing order. If a
     value is nan, the last one is nan."""
     distinct, counts = count_values(values)
@@ -344,7 +344,7 @@ def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: in
     return centers
 
 
-def nearest(values: Floats, book: Floats) -> NDArray[np.int64]:
+def nearest(values: Floats32, book: Floats32) -> NDArray[np.int64]:
     """The index of the nearest value of a code book in increasing order; for nan, that of its nan: (R,),
     (K,) -> (R,)"""
     finite = book[~np.isnan(book)]

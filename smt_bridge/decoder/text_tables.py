@@ -28,7 +28,7 @@ from smt_bridge.decoder.phrases import (
     new_vocabulary,
     word_ids,
 )
-from smt_bridge.decoder.table import Ints, PhraseTable, smallest
+from smt_bridge.decoder.table import Floats32, Ints, PhraseTable, smallest
 from smt_bridge.moses.reordering import PROBABILITIES, ReorderingType
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,6 @@ BLOCK = 1 << 16  # rows that are text at the same time
 # are checked together; only if that finds a problem are its lines checked one by one.
 
 
-Floats = NDArray[np.float32]
 SPACE, LINE_END = b" \n"
 TAB, POINT, PLUS, MINUS, ZERO, NINE, SMALL_E, LARGE_E = b"\t.+-09eE"
 SCORE_BYTES = b"0123456789.eE+- \t"  # of decimal numbers and the blanks between them
@@ -128,7 +127,7 @@ def single_blanks(phrase: bytes) -> bytes:
 # ---- scores ------------------------------------------------------------------------------------------------
 
 
-def log_scores(texts: Sequence[bytes], columns: int) -> tuple[Floats, bool]:
+def log_scores(texts: Sequence[bytes], columns: int) -> tuple[Floats32, bool]:
     """Parse the score fields of N rows as natural logarithms, FLOOR at least: (N, columns); also returns
     whether all fields consist of SCORE_BYTES. ValueError for fields that cannot be read."""
     values, sound = np.empty((len(texts), columns)), True
@@ -340,7 +339,7 @@ class RowCollector:
         """Split the next lines of the table, as `split_table` does."""
         return split_table(lines, self.path, self.next_line)
 
-    def add(self, lines: Sequence[bytes], fields: Sequence[list[bytes]], reordering: Floats) -> None:
+    def add(self, lines: Sequence[bytes], fields: Sequence[list[bytes]], reordering: Floats32) -> None:
         """Add the next N lines of the table. `fields`: of these lines, by `split`; `reordering`: their
         reordering scores, natural logarithms, (N, K), or (N, 0) without a reordering table. DataError for the
         first line with anything that Moses refuses or misreads."""
@@ -541,11 +540,11 @@ def read_with_lookup(path: str, columns: int, reordering: str, storage: ArraySto
     return rows
 
 
-def read_reordering(path: str) -> tuple[dict[tuple[bytes, bytes], int], Floats]:
+def read_reordering(path: str) -> tuple[dict[tuple[bytes, bytes], int], Floats32]:
     """Read a reordering table of R rows: returns the row of each pair, and the scores of all rows, natural
     logarithms, with a last row of nan: (R + 1, K). DataError, with the line, for one that cannot be read."""
     keys: dict[tuple[bytes, bytes], int] = {}
-    values, first, width = list[Floats](), 1, reordering_columns(path)
+    values, first, width = list[Floats32](), 1, reordering_columns(path)
     for lines in read_line_blocks(path):
         fields = split_reordering(lines)
         if fields is None:

@@ -116,9 +116,12 @@ def smoothed_bleu(stats: Floats) -> Floats:
     return np.where(matches[:, 0] > 0, np.exp(logs), 0.0)
 
 
-def logistic(rows: Floats, ridge: float, shares: Floats | None = None, steps: int = 50) -> Floats:
-    """Minimize Σ share · log(1 + exp(-x w)) + ridge n |w|² / 2 over the rows x (N, D) by at most `steps`
-    steps of Newton's method, where n is the sum of the shares (N,), by default 1 each; returns w (D,).
+NEWTON_STEPS = 50  # at most
+
+
+def logistic(rows: Floats, ridge: float, shares: Floats | None = None) -> Floats:
+    """Minimize Σ share · log(1 + exp(-x w)) + ridge n |w|² / 2 over the rows x (N, D) by Newton's method,
+    where n is the sum of the shares (N,), by default 1 each; returns w (D,).
     Columns are scaled first, so that the ridge treats them alike. All 0 without any rows."""
     if not len(rows):
         return np.zeros(rows.shape[1])
@@ -127,7 +130,7 @@ def logistic(rows: Floats, ridge: float, shares: Floats | None = None, steps: in
     x, shares = rows / scale, np.ones(len(rows)) if shares is None else shares
     pull = ridge * shares.sum()
     weights = np.zeros(x.shape[1])
-    for _ in range(steps):
+    for _ in range(NEWTON_STEPS):
         loss = log_loss(weights, x, shares)
         gradient = pull * weights + loss.gradient
         step = np.linalg.solve(loss.curvature + pull * np.eye(len(weights)), gradient)
@@ -169,14 +172,17 @@ def bundle_minimum(loss: Loss, size: int, ridge: float, tolerance: float, steps:
     return best
 
 
-def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats, steps: int = 2000) -> Floats:
+MOST_MOVES = 2000  # of shares between tangents
+
+
+def mix_tangents(slopes: Floats, heights: Floats, ridge: float, shares: Floats) -> Floats:
     """Find the shares (T,) of T tangents at the minimum of their maximum plus ridge |w|² / 2. Shares are not
     negative and sum to 1; they maximize shares·heights - |slopesᵀ shares|² / (2 ridge). Each step moves a
     share from the worst tangent that has any to the best one. `slopes`: (T, size); `heights`: (T,); `shares`:
     where to start, changed in place."""
     products = slopes @ slopes.T / ridge
     gains = heights - products @ shares
-    for _ in range(steps):
+    for _ in range(MOST_MOVES):
         to, origin = int(gains.argmax()), int(np.where(shares > 0, gains, np.inf).argmin())
         rise = gains[to] - gains[origin]
         bend = products[to, to] + products[origin, origin] - 2 * products[to, origin]

@@ -57,8 +57,8 @@ class SearchFeature(ABC):
 
 
 class RowCache(Generic[Value]):
-    """What a feature computes for options that are rows of the phrase table, kept for later sentences.
-    Several threads may share it."""
+    """Values that a feature has computed for rows of the phrase table, kept for later sentences. Several
+    threads may share it."""
 
     def __init__(self) -> None:
         self.values: dict[int, Value] = {}  # by row
