@@ -9,7 +9,7 @@ RING = not slow and not faults
 PYTEST = .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SETUP_LOG = .venv/setup.log
 
-.PHONY: quickstart test test-ci test-all test-faults lint docs man clean
+.PHONY: quickstart test test-ci test-all test-faults lint docs man results results-tables clean
 
 quickstart: .venv/installed
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" bash recipes/quickstart/run.sh
@@ -48,6 +48,15 @@ docs: .venv/installed
 # Then: man -M build/man nmt-train
 man: .venv/installed
 	@.venv/bin/python -m docs.site.man_pages build/man/man1
+
+# A number of docs/results.md again, by the name of its file in docs/results: `make results NAME=quickstart`.
+# The program's exit status: 1 if it differs, 2 if it cannot be repeated.
+results: .venv/installed
+	@.venv/bin/python -m docs.site.results repeat "$(NAME)"
+
+# The tables of README.md and docs/results.md, from the files of docs/results
+results-tables: .venv/installed
+	@.venv/bin/python -m docs.site.results tables
 
 clean:
 	rm -rf .venv runs build
