@@ -133,7 +133,8 @@ def prepare(name: str, result: Result, folder: Path) -> dict[str, str]:
     data = os.environ.get("NMT_DATA", "")
     if not data and (result.source == "user" or any("NMT_DATA" in line for line in lines)):
         raise ConfigError(f"{name} is measured on data that is not ours: set NMT_DATA to the folder of yours")
-    shutil.copytree(ROOT / "recipes", folder / "recipes", dirs_exist_ok=True)
+    shutil.rmtree(folder / "recipes", ignore_errors=True)
+    shutil.copytree(ROOT / "recipes", folder / "recipes")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     modules = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     where = {"NMT_DATA": str(Path(data).resolve())} if data else {}
