@@ -125,8 +125,9 @@ class ScoringJob:
             )
 
     def remove(self) -> None:
-        """Delete the files of the job. Called when its output is complete."""
-        locks.clear(self.folder)
+        """Delete the files of the job, if it had anything to compute. Called when its output is complete."""
+        if self.folder.exists():
+            locks.clear(self.folder)
 
 
 def resume_chunks(

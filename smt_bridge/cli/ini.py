@@ -103,8 +103,8 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
         "--weight",
         type=arguments.real(),
         action="append",
-        required=True,
-        help="weight of a new score; repeat the option for each new score",
+        default=[],
+        help="weight of a new score; repeat the option for each new score; a sparse feature has none",
     )
     parser.add_argument("--path", type=InputPath, help="path of the table with the new columns")
 
@@ -130,6 +130,8 @@ def edit(args: argparse.Namespace, ini: Ini) -> Ini:
         edited = moses_ini.remove_column(ini, args.name, args.column, args.path)
     elif args.action == "remove-feature":
         edited = moses_ini.remove_feature(ini, args.name)
+    elif args.name and not args.weight:
+        raise ConfigError(f"--name {args.name}: give --weight for each of the new scores")
     elif args.name:
         edited = moses_ini.add_columns(ini, args.name, args.weight, args.path)
     elif args.path:

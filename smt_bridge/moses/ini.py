@@ -349,8 +349,10 @@ def set_path(ini: Ini, name: str, path: str, key: str = "path") -> Ini:
 
 def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
     """Add a feature, given by its line in [feature], with its weights; returns a new ini. ConfigError for a
-    name that exists already, and for the wrong number of weights; DataError for a line that Moses would
-    refuse."""
+    text that is not one line, for a name that exists already, and for the wrong number of weights; DataError
+    for a line that Moses would refuse."""
+    if not re.match(r"\s*[^\s#\[][^\n]*$", line):
+        raise ConfigError(f"{numbers.shown(line)} is not a line of [feature], expected KIND key=value ...")
     new = parse_feature(
         ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features)
     )
@@ -359,9 +361,10 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
     if new.scores != len(values):
         raise ConfigError(f"{line}: {new.scores} scores, but {len(values)} weights; the numbers must agree")
     lines = list(ini.lines)
-    lines.insert(ini.weight_end, format_weights(new.name, values))
-    if "weight" not in ini.sections:
-        lines.insert(ini.weight_end, "[weight]")
+    if values:
+        lines.insert(ini.weight_end, format_weights(new.name, values))
+        if "weight" not in ini.sections:
+            lines.insert(ini.weight_end, "[weight]")
     lines.insert(ini.features[-1].row + 1, line)
     return parse(ini.path, lines)
 

@@ -118,7 +118,7 @@ def run_seeds(
     """Tune from `start`, (D,) or None, with each seed; returns the point that each one reaches, in order.
     `threads`: of the tuner; `progress` counts the steps of all runs. UserError if no direction changes
     BLEU."""
-    equal = equal_weights(pool) / len(pool.names)
+    equal = equal_weights(pool) / max(1, len(pool.names))
     points: list[TuningPoint] = []
 
     def step(done: int, total: int) -> None:

@@ -59,6 +59,19 @@ def test_add_and_remove_a_whole_feature(system: Path, command: Command) -> None:
     assert command("smt-ini", "remove-feature", system / "new.ini", "--name", "LM1").stdout == INI
 
 
+def test_add_a_sparse_feature(system: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It has no weight in the ini."""
+    given = ["add-feature", str(system / "moses.ini")]
+    assert ini.main([*given, "--line", "PhraseLengthFeature name=PL"]) == 0
+    assert capsys.readouterr().out == INI.replace("order=5\n", "order=5\nPhraseLengthFeature name=PL\n")
+    for line in ("", " ", "# x", "[weight]", "WordPenalty name=A\nWordPenalty name=B"):
+        assert "is not a line of [feature]" in refusal(
+            ini.main, capsys, *given, "--line", line, "--weight", 1
+        )
+    assert "1 scores, but 0 weights" in refusal(ini.main, capsys, *given, "--line", "WordPenalty name=A")
+    assert "give --weight for each" in refusal(ini.main, capsys, *given, "--name", "TM0")
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -49,6 +49,20 @@ def test_column_is_exp_of_the_pairs_own_score(tiny: Path, command: Command, tmp_
         assert math.log(float(column)) == pytest.approx(float(log_prob), abs=1e-4)
 
 
+def test_more_shards_than_chunks(tmp_path: Path) -> None:
+    """Some of them are empty."""
+    (tmp_path / "t").write_bytes(TABLE)
+    (tmp_path / "lm").write_text(ARPA)
+    given = [str(tmp_path / "t"), "-q", "-f", f"lm={tmp_path / 'lm'}", "-o"]
+    assert main([*given, str(tmp_path / "whole")]) == 0
+    shards = []
+    for number in range(1, 4):
+        assert main([*given, str(tmp_path / "shard"), "--shard", f"{number}/3"]) == 0
+        shards.append((tmp_path / "shard").read_bytes())
+    assert b"".join(shards) == (tmp_path / "whole").read_bytes() and b"" in shards
+    assert not (tmp_path / "shard.job").exists()
+
+
 def test_unsorted_is_told_once(tiny: Path, command: Command, tmp_path: Path) -> None:
     lines = [b"b ||| x ||| 0.5", b"a ||| x ||| 0.5", b"c ||| x ||| 0.5", b"b ||| x ||| 0.5"]
     (tmp_path / "t").write_bytes(b"".join(line + b"\n" for line in lines))

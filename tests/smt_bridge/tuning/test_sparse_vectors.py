@@ -1,5 +1,6 @@
 """Sparse features in pools and batch MIRA: the same as dense features with the same values."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,16 @@ def test_lists_with_sparse_features_are_tuned_and_rescored(dev: Path) -> None:
     given = [f"{dev}/n", "-q", "-s", f"{dev}/s", "-w", f"{dev}/w", "--best", f"{dev}/b"]
     assert rescore.main(given) == 0
     assert (dev / "b").read_text() == (dev / "r").read_text()
+
+
+def test_lists_with_sparse_features_alone(dev: Path) -> None:
+    text = (dev / "n").read_text().replace("A= 0 ", "").replace("A= 1 ", "")
+    (dev / "n").write_text(text)
+    line = ["--n-best", f"{dev}/n", "-r", f"{dev}/r", "--method", "kbmira", "-q", "-o", f"{dev}/w"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tune_nbest.main(line) == 0
+    assert ini.read_weights(dev / "w")["WT_a~a"][0] > 0
 
 
 @pytest.mark.parametrize(
