@@ -9,7 +9,8 @@ here=recipes/guided_alignment
 out=runs/guided
 corpus=$out/corpus
 steps=300
-[ "${1:-}" = --quick ] && { steps=6; out=runs/guided_quick; shift; }
+more=()
+[ "${1:-}" = --quick ] && { steps=6; out=runs/guided_quick; more=(training.warmup=1); shift; }
 names=(rnn rnn-gold rnn-model1 transformer transformer-mean transformer-head transformer-head-model1)
 [ $# = 0 ] || names=("$@")
 mkdir -p $out
@@ -40,7 +41,7 @@ train() {  # name, alignment or none, settings
   [[ " ${names[*]} " = *" $name "* ]] || return 0
   if [ "$links" != none ]; then set -- "$@" data.alignment=$corpus/train.$links; fi
   say "$name"
-  nmt-train -q $here/train.yaml run=$out/$name training.max_steps=$steps training.validate_every=$((steps / 3)) "$@"
+  nmt-train -q $here/train.yaml run=$out/$name training.max_steps=$steps training.validate_every=$((steps / 3)) ${more[@]+"${more[@]}"} "$@"
   nmt-score -q $out/$name -s $corpus/test.en -t $corpus/test.fr --alignments $out/$name.align -o $out/$name.scores
   nmt-translate -q $out/$name --beam-size 10 -i $corpus/test.en -o $out/$name.fr
 }
@@ -54,6 +55,7 @@ train transformer-head align $transformer training.guided_alignment=0.1 model.at
 train transformer-head-model1 model1 $transformer training.guided_alignment=0.1 model.attention_heads=1
 
 say "alignment error rates"
+runs=("${names[@]/#/$out/}")
 nmt-analyze alignment-error -q --gold $corpus/test.gold --names smt-align "${names[@]}" \
-  --hypothesis $corpus/test.model1 "${names[@]/%/.align}" > $out/aer.tsv
+  --hypothesis $corpus/test.model1 "${runs[@]/%/.align}" > $out/aer.tsv
 python $here/table.py $out $corpus/test.fr | tee $out/table.tsv

@@ -334,6 +334,15 @@ def test_lengths_that_fit() -> None:
 
 
 @pytest.mark.slow
+def test_guided_alignment(tmp_path: Path) -> None:
+    """A row for the automatic alignment and for each training."""
+    runs = run_in(tmp_path, RECIPES / "guided_alignment/run.sh", "--quick", "rnn")
+    rows = [row.split("\t") for row in files.read_lines(runs / "guided_quick/table.tsv")]
+    assert [row[0] for row in rows] == ["alignment", "smt-align", "rnn"]
+    assert float(rows[1][3]) < 0.05 < float(rows[2][3]) and rows[2][4]
+
+
+@pytest.mark.slow
 def test_properties(tmp_path: Path) -> None:
     """Three small models with a few updates on the generated corpus: every table and figure is written, and
     the report."""
