@@ -224,7 +224,7 @@ def translate_document(args: argparse.Namespace, hybrid: Hybrid | None) -> None:
     def translate(lines: Sequence[str], first: int) -> "list[AlignedTranslation]":
         numbers = range(first + 1, first + 1 + len(lines))
         return [
-            translation.aligned(result, decoder.lines)
+            translation.with_alignment(result, decoder.lines)
             for result in decoder.translate_all(lines, args.workers, name, numbers)
         ]
 
@@ -414,7 +414,7 @@ def writers(decoder: "Decoder") -> "dict[str, Writer]":
     """The functions that format the lines of each further output, by their names in OUTPUTS."""
     from smt_bridge.decoder import feature_values, translation
 
-    def explained(number: int, result: "PhraseTranslation") -> Iterable[str]:
+    def explain(number: int, result: "PhraseTranslation") -> Iterable[str]:
         rows = [] if number else feature_values.explain_header(decoder.weights)
         return map("\t".join, [*rows, *feature_values.explain_rows(number + 1, result)])
 
@@ -425,7 +425,7 @@ def writers(decoder: "Decoder") -> "dict[str, Writer]":
         "alignments": lambda number, translated: [
             " ".join(f"{source}-{target}" for source, target in translation.alignment(translated))
         ],
-        "explain": explained,
+        "explain": explain,
         "source_words": lambda number, translated: [" ".join(translated.source)],
         "target_words": lambda number, translated: [" ".join(translated.text)],
     }

@@ -137,10 +137,9 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
     decoder = load_checked_decoder(args, moses_ini.read(paths.ini), sources)
     tuning = open_tuning(args, paths, decoder, [*sources, *(line for text in texts for line in text)])
     with start_decoding(args, decoder) as decode:
-        followed = partial(decode_text, args, decode, sources)
-        reason = loop.run(
-            tuning, starting_weights(decoder, tuning.names), followed, loop.make_references(texts)
-        )
+        redecode = partial(decode_text, args, decode, sources)
+        starts = starting_weights(decoder, tuning.names)
+        reason = loop.run(tuning, starts, redecode, loop.make_references(texts))
     write_weights(args, decoder.system, tuning, paths)
     final_seeds(args, decoder.system, tuning, paths.work)
     best = tuning.best()

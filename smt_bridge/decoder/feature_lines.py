@@ -152,7 +152,7 @@ def check_arguments(line: FeatureLine) -> None:
                 "2 go with oov-feature=1"
             )
     elif line.kind in (*PENALTIES, *SEARCH_FEATURES):
-        scores = SEARCH_FEATURES[line.kind].scores_of(line) if line.kind in SEARCH_FEATURES else 1
+        scores = SEARCH_FEATURES[line.kind].count_scores(line) if line.kind in SEARCH_FEATURES else 1
         if line.scores != scores:
             has = "one score" if scores == 1 else f"{scores or 'no'} scores"
             raise line.error(

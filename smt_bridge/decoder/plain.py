@@ -140,7 +140,7 @@ def feature_gains(
     return gain, memory, keys
 
 
-def preceding(node: SearchNode, first: int, last: int) -> int:
+def backward_orientation(node: SearchNode, first: int, last: int) -> int:
     """The orientation of a phrase relative to the uppermost region of a hypothesis, or to its last phrase."""
     start, end = node.regions[-1] if node.regions else (node.first, node.last)
     if first == end + 1:
@@ -148,7 +148,7 @@ def preceding(node: SearchNode, first: int, last: int) -> int:
     return SWAP if last + 1 == start else RIGHT if first > end else LEFT
 
 
-def following(node: SearchNode, first: int, last: int, hierarchical: bool) -> int:
+def forward_orientation(node: SearchNode, first: int, last: int, hierarchical: bool) -> int:
     """The orientation of a phrase as the last phrase of a hypothesis sees it."""
     if first > node.last and (first == node.last + 1 or (hierarchical and node.last + 1 not in node.covered)):
         return MONOTONE
@@ -159,7 +159,7 @@ def following(node: SearchNode, first: int, last: int, hierarchical: bool) -> in
     return RIGHT if first > node.last else LEFT
 
 
-def merged(regions: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+def merge_regions(regions: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Merge the two uppermost regions as long as they are adjacent."""
     while len(regions) > 1:
         (a, b), (c, d) = regions[-2:]
@@ -178,10 +178,10 @@ def extend(node: SearchNode, option: int, task: SearchTask) -> tuple[Key, Search
     early = parameters.early
     jump = early_distortion(first, last, node.last, first_gap(node)) if early else abs(first - node.last - 1)
     gain = float(options.score[option]) - jump * parameters.distortion_weight
-    regions = merged((*node.regions, (first, last))) if parameters.regions else ()
+    regions = merge_regions((*node.regions, (first, last))) if parameters.regions else ()
     if parameters.reordering:
-        gain += float(options.backward[option, parameters.score_of[preceding(node, first, last)]])
-        way = parameters.score_of[following(node, first, last, parameters.hierarchical)]
+        gain += float(options.backward[option, parameters.score_of[backward_orientation(node, first, last)]])
+        way = parameters.score_of[forward_orientation(node, first, last, parameters.hierarchical)]
         gain += float(options.forward[node.option, way]) if node.parent else 0.0
     gain, contexts = lm_gains(task, node, option, complete, gain)
     feature_gain, memory, keys = feature_gains(task, node, option, complete)

@@ -161,7 +161,7 @@ class Lines:
         raise ConfigError("split_sentences requires raw text: load the folder of a hybrid system")
 
 
-def aligned(translation: PhraseTranslation, lines: Lines) -> AlignedTranslation:
+def with_alignment(translation: PhraseTranslation, lines: Lines) -> AlignedTranslation:
     """The best derivation as text with its word alignment, for a document. `lines`: converts it to text."""
     return AlignedTranslation(
         lines.text(translation), translation.source, translation.text, alignment(translation)

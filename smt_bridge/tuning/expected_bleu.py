@@ -61,7 +61,7 @@ def expected_log_bleu(features: Floats, stats: Floats, starts: Ints) -> Objectiv
     return objective
 
 
-def regularized(objective: Objective, ridge: float) -> Objective:
+def regularize(objective: Objective, ridge: float) -> Objective:
     """ridge |w|² / 2 minus the objective: what is to be minimized."""
 
     def cost(weights: Floats) -> tuple[float, Floats]:
@@ -141,6 +141,6 @@ class ExpectedBleu:
         lists, scale = scale_lists(pool)
         objective = expected_log_bleu(lists.features, pool.stats, pool.starts)
         zero = np.zeros(len(scale))
-        weights = quasi_newton(regularized(objective, self.penalty), zero, self.steps, TOLERANCE, progress)
+        weights = quasi_newton(regularize(objective, self.penalty), zero, self.steps, TOLERANCE, progress)
         weights = normalize(weights / scale)
         return TuningPoint(weights, pool.bleu(weights))

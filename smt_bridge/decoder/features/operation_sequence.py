@@ -136,7 +136,7 @@ class OperationSequenceModel(StatefulFeature):
         self.latest = threading.local()  # the sentence that this thread prepared last
 
     @classmethod
-    def scores_of(cls, line: FeatureLine) -> int:
+    def count_scores(cls, line: FeatureLine) -> int:
         return count_scores(line.options)
 
     @classmethod

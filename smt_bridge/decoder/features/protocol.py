@@ -45,7 +45,7 @@ class SearchFeature(ABC):
         return cls.load(line, config)
 
     @classmethod
-    def scores_of(cls, line: FeatureLine) -> int:
+    def count_scores(cls, line: FeatureLine) -> int:
         """The number of scores that a feature has by its line, which num-features= has to give. ConfigError
         for an argument that is malformed."""
         return cls.scores

@@ -33,7 +33,7 @@ def read_words(line: FeatureLine, key: str) -> frozenset[str] | None:
     return frozenset(files.read_lines(path)) if path else None
 
 
-def listed(words: Iterable[str], allowed: Container[str] | None) -> list[str]:
+def group_others(words: Iterable[str], allowed: Container[str] | None) -> list[str]:
     """The words, with OTHER for those that are not in the list; all of them without a list."""
     return [word if allowed is None or word in allowed else OTHER for word in words]
 
@@ -62,7 +62,7 @@ class WordTranslation(SparseFeature):
         return cls(line.name, read_words(line, "source-path"), read_words(line, "target-path"))
 
     def events(self, pair: LinkedPair) -> Iterator[str]:
-        source, target = listed(pair.source, self.source), listed(pair.target, self.target)
+        source, target = group_others(pair.source, self.source), group_others(pair.target, self.target)
         for first, second in pair.points:
             yield f"{source[first]}~{target[second]}"
 
@@ -82,7 +82,7 @@ class UnlinkedWords(SparseFeature):
         """Read the list of words. DataError for one that is not UTF-8."""
         return cls(line.name, read_words(line, "path"))
 
-    def unlinked(self, pair: LinkedPair, side: int) -> Iterator[str]:
+    def unlinked_words(self, pair: LinkedPair, side: int) -> Iterator[str]:
         """Yield the words of a side, 0 or 1, without a link. A pair of two words without any link has none,
         as in Moses, where unknown words look like that."""
         if len(pair.source) == len(pair.target) == 1 and not pair.points:
@@ -90,21 +90,21 @@ class UnlinkedWords(SparseFeature):
         linked = {point[side] for point in pair.points}
         side_words = pair.target if side else pair.source
         words = [word for position, word in enumerate(side_words) if position not in linked]
-        yield from listed((word for word in words if word not in BORDERS), self.words)
+        yield from group_others((word for word in words if word not in BORDERS), self.words)
 
 
 class TargetWordInsertion(UnlinkedWords):
     """Target words that no link leads to."""
 
     def events(self, pair: LinkedPair) -> Iterator[str]:
-        return self.unlinked(pair, 1)
+        return self.unlinked_words(pair, 1)
 
 
 class SourceWordDeletion(UnlinkedWords):
     """Source words that no link leads from."""
 
     def events(self, pair: LinkedPair) -> Iterator[str]:
-        return self.unlinked(pair, 0)
+        return self.unlinked_words(pair, 0)
 
 
 class PhraseLength(SparseFeature):

@@ -13,7 +13,7 @@ from smt_bridge.tuning.expected_bleu import (
     log_bleu,
     probabilities,
     quasi_newton,
-    regularized,
+    regularize,
 )
 from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pool import Floats, Pool, normalize
@@ -52,7 +52,7 @@ def test_the_value_is_that_of_loops_and_the_gradient_that_of_differences(referen
     value, gradient = objective_of(pool)(WEIGHTS)
     assert value == pytest.approx(naive(pool, WEIGHTS), abs=1e-12)
     assert gradient == pytest.approx(differences(objective_of(pool), WEIGHTS), abs=1e-8)
-    cost, slope = regularized(objective_of(pool), 0.3)(WEIGHTS)
+    cost, slope = regularize(objective_of(pool), 0.3)(WEIGHTS)
     assert cost == pytest.approx(0.15 * WEIGHTS @ WEIGHTS - value)
     assert slope == pytest.approx(0.3 * WEIGHTS - gradient)
 

@@ -328,4 +328,4 @@ def test_what_each_phrase_gains_adds_up(tmp_path: Path) -> None:
 def test_an_ini_counts_the_scores_of_each_kind(kind: str) -> None:
     """Without num-features= as the class of the feature does, which smt_bridge/moses cannot ask."""
     line = FeatureLine(0, kind, "X0", {}, "ini:1")
-    assert line.scores == SEARCH_FEATURES[kind].scores_of(line)
+    assert line.scores == SEARCH_FEATURES[kind].count_scores(line)
