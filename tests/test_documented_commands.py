@@ -1,4 +1,4 @@
-"""Every command that README and the pages of docs/ show runs as it is printed, in the order of the page, in a
+"""Every command that the pages of docs/ show runs as it is printed, in the order of the page, in a
 folder that holds only what the page takes for granted: small files of these names. The examples in the
 docstrings of the Python API are true: each is run in a folder of small runs and tables."""
 
@@ -24,7 +24,6 @@ from tests.nmt.formats.test_parallel_text import trados_tmx, wmt_sgml, xliff_12
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "tests" / "models"
 PAGES = (
-    "README.md",
     "docs/getting-started.md",
     "docs/your-data.md",
     "docs/training.md",
@@ -218,7 +217,7 @@ def test_the_commands_of_a_page_run_in_their_order(page: str, inputs: Path, comm
 
 
 def test_no_page_with_commands_is_forgotten() -> None:
-    pages = {str(path.relative_to(ROOT)) for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]}
+    pages = {str(path.relative_to(ROOT)) for path in (ROOT / "docs").glob("*.md")}
     assert {page for page in pages if commands(page)} == set(PAGES)
 
 

@@ -21,6 +21,10 @@ ROOT = SITE.parents[1]
 # Parts of the site with their pages: files of docs, without .md.
 PARTS: dict[str, Sequence[str]] = {
     "Start": ("getting-started", "your-data", "training"),
+    "Tutorials": (
+        "tutorials/translator", "tutorials/small-corpus", "tutorials/moses-features", "tutorials/server",
+        "tutorials/language-models",
+    ),
     "Guides": (
         "translating", "documents", "other-models", "corpora", "output-layers", "language-models",
         "count-models", "moses", "smt", "search-features", "hybrid", "analysis", "serve", "hosts", "cluster",
