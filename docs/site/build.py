@@ -29,7 +29,7 @@ PARTS: dict[str, Sequence[str]] = {
         "translating", "documents", "other-models", "corpora", "output-layers", "language-models",
         "count-models", "moses", "smt", "search-features", "hybrid", "analysis", "serve", "hosts", "cluster",
     ),
-    "Reference": ("commands", "files", "guarantees", "references", "changelog"),
+    "Reference": ("commands", "files", "guarantees", "references"),
     "Explanations": ("results", "performance", "scale", "tour", "style"),
 }  # fmt: skip
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
@@ -40,7 +40,8 @@ FENCE = re.compile(r"(?ms)^( *)(`{3,}|~{3,}).*?^\1\2$")
 def written_pages(root: Path) -> dict[str, str]:
     """The files of the repository that are pages, each with its path in the site."""
     pages = {f"docs/{name}.md": f"{name}.md" for names in PARTS.values() for name in names}
-    pages |= {"CONTRIBUTING.md": "contributing.md", "recipes/README.md": "recipes.md"}
+    pages |= {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
+    pages |= {"recipes/README.md": "recipes.md"}
     pages |= {"tests/benchmarks/README.md": "benchmarks.md", "tests/benchmarks/tuning.md": "tuning.md"}
     for readme in sorted(root.glob("recipes/*/README.md")):
         pages[f"recipes/{readme.parent.name}/README.md"] = f"recipes/{readme.parent.name}.md"
@@ -108,6 +109,7 @@ def assemble(folder: Path, root: Path = ROOT) -> None:
     parts = {name: [*names] for name, names in PARTS.items()}
     parts["Reference"][1:1] = [name.removesuffix(".md") for name in generated if "/" not in name]
     parts["Explanations"] += ["benchmarks", "tuning", "contributing"]
+    parts["Reference"] += ["changelog"]
     recipes = [page.removesuffix(".md") for page in pages.values() if page.startswith("recipes")]
     index = (SITE / "index.md").read_text(encoding="utf-8")
     tables = [contents(part, names) for part, names in [*parts.items(), ("Experiments", recipes)]]

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_the_version_is_that_of_the_changelog() -> None:
-    lines = (ROOT / "docs" / "changelog.md").read_text(encoding="utf-8").split("\n")
+    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n")
     number, _, state = (
         next(line for line in lines if line.startswith("## ")).removeprefix("## ").partition(" ")
     )
