@@ -80,7 +80,7 @@ class Writer:
         return self.next
 
     def chance(self, probability: float) -> bool:
-        """True with this probability."""
+        """Draw True with this probability, else False."""
         return self.random.random() < probability
 
     def both(self, english: str, french: str) -> tuple[Tokens, Tokens]:
@@ -257,7 +257,7 @@ class Writer:
         return Pair(pair.source + source, pair.target + target)
 
     def add_place(self, pair: Pair) -> Pair:
-        """Append a prepositional phrase."""
+        """Append a prepositional phrase of place, such as `behind the house`, to both sides."""
         english, french = self.random.choice(PREPOSITIONS)
         noun = self.noun("place" if english != "with" else "person,animal", 1)
         source, _ = self.both(english, french)

@@ -1,4 +1,4 @@
-"""The vocabulary of the quickstart's grammar, with inflected forms in both languages."""
+"""The vocabulary of the sample corpus' grammar, with inflected forms in both languages."""
 
 VOWELS = "aeiouhéèêàâîôœ"
 
