@@ -10,6 +10,7 @@ source into which language to translate. Those of NLLB (`fra_Latn`, Costa-jussà
 import json
 import re
 import shutil
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,8 +97,10 @@ def import_model(folder: Path, output: Path, settings: ImportSettings) -> str:
 
 
 def origin(model: CTranslate2Folder, spm: Sequence[Path]) -> dict[str, object]:
-    """The content of origin.json: whose model a run has. `spm`: paths of the SentencePiece models."""
+    """The content of origin.json: whose model a run has, with the checksum of each file under its name, or
+    under its path if several files have that name. `spm`: paths of the SentencePiece models."""
     paths = dict.fromkeys((*model.files, *spm))
+    uses = Counter(path.name for path in paths)
     return {
         "format": "nmt-origin 1",
         "kind": "ctranslate2",
@@ -105,7 +108,7 @@ def origin(model: CTranslate2Folder, spm: Sequence[Path]) -> dict[str, object]:
         "license": "",
         "folder": str(model.path),
         "search": {},
-        "sha256": {path.name: manifest.digest(path) for path in paths},
+        "sha256": {path.name if uses[path.name] == 1 else str(path): manifest.digest(path) for path in paths},
     }
 
 
@@ -140,7 +143,7 @@ def find_spm(folder: Path, settings: ImportSettings) -> tuple[Path, Path]:
 
 
 def read_pieces(path: Path) -> Subwords:
-    """Load a SentencePiece model. DataError for a file that is missing, or is none."""
+    """Load a SentencePiece model. DataError for a file that is missing or of another kind."""
     if subwords.file_kind(path) == BPE.kind:
         raise DataError(f"{path}: not a SentencePiece model; name the file of the model's own pieces")
     return subwords.load(path)
@@ -160,6 +163,7 @@ def make_vocab(tokens: Sequence[str], tags: Sequence[str]) -> Vocab:
     """The vocabulary of a side, in CTranslate2's order after the special symbols; without the tags, which get
     their ids when the run is loaded."""
     words = [token for token in dict.fromkeys(tokens) if token not in {*tags, *SPECIALS}]
+    # The model has no counts. A Vocab orders words by count, so these keep the given order.
     return Vocab({word: len(words) - index for index, word in enumerate(words)}, len(words))
 
 
@@ -206,7 +210,7 @@ def make_frame(model: CTranslate2Folder, settings: ImportSettings) -> Frame:
             f"such as {languages[0] if languages else '__en__'}"
         )
     on_source = bool(ON_SOURCE.fullmatch(settings.target_token))
-    source, target = filter_empty(settings.source_token), filter_empty(settings.target_token)
+    source, target = as_prefix(settings.source_token), as_prefix(settings.target_token)
     # OpenNMT begins a target with <s> and reads sources without an end; the others read one.
     ends = tokens.decoder_start_token != SPECIALS[BOS] and not tokens.add_source_eos
     prefix, suffix = settings.source_prefix, settings.source_suffix
@@ -230,7 +234,8 @@ def make_frame(model: CTranslate2Folder, settings: ImportSettings) -> Frame:
     return frame
 
 
-def filter_empty(token: str) -> list[str]:
+def as_prefix(token: str) -> list[str]:
+    """The tokens to put before a text for the option `token`: none if it is empty."""
     return [token] if token else []
 
 

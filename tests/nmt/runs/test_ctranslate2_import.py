@@ -17,6 +17,7 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats.ctranslate2 import read_vocabularies
+from nmt.io import manifest
 from nmt.runs.run import Run, TranslationRequest
 from nmt.search.config import BeamConfig, SamplingConfig
 from tests.nmt.training.marian_folders import TAGS, sentences
@@ -238,6 +239,19 @@ def test_tags_of_a_marian_model(grammar: ModuleType, tmp_path: Path) -> None:
     config = BeamConfig(beam_size=1, max_length=9)
     line = "The dog sees the cat."
     assert case.run.translate([f"{TAGS[0]} {line}"], config) == fixed.run.translate([line], config)
+
+
+def test_the_origin_has_the_checksum_of_every_file(grammar: ModuleType, tmp_path: Path) -> None:
+    """Also of two SentencePiece models of one name, in different folders."""
+    folder = foreign_models.opennmt(tmp_path / "model", grammar)
+    pieces: list[Path] = []
+    for side in ("source", "target"):
+        (tmp_path / side).mkdir()
+        pieces.append(shutil.copyfile(tmp_path / f"{side}.model", tmp_path / side / "pieces.model"))
+    import_model(folder, tmp_path / "run", ImportSettings(str(pieces[0]), str(pieces[1])))
+    sums = json.loads((tmp_path / "run" / "origin.json").read_text("utf-8"))["sha256"]
+    assert sums["model.bin"] == manifest.digest(folder / "model.bin")
+    assert [sums.get(str(path)) for path in pieces] == [manifest.digest(path) for path in pieces]
 
 
 def test_what_is_refused(grammar: ModuleType, tmp_path: Path) -> None:
