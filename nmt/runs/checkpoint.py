@@ -139,11 +139,11 @@ def average_weights(paths: Sequence[Path]) -> dict[str, Tensor]:
 log = logging.getLogger(__name__)
 
 
-def write_average(run: Path, output: Path, steps_given: Sequence[int] | None, last: int = 1) -> list[int]:
-    """Average checkpoints of a run, and write the mean as a new run directory. `steps_given`: their updates;
+def write_average(run: Path, output: Path, requested: Sequence[int] | None, last: int = 1) -> list[int]:
+    """Average checkpoints of a run, and write the mean as a new run directory. `requested`: their updates;
     None for the `last` newest ones. Returns the updates, oldest first. CheckpointError as from
     `choose_checkpoints` and `average_weights`, UserError if the directory cannot be written."""
-    steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, steps_given, last))
+    steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, requested, last))
     save_average(run, output, steps[-1], mean)
     return steps
 
@@ -169,19 +169,19 @@ def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) ->
         files.write_text(output / back_ends.name, files.read_lines(back_ends))
 
 
-def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> list[int]:
-    """Choose the checkpoints to average. `steps`: their updates; None or empty for the `last` newest ones,
-    with a warning if there are fewer. Returns the updates, oldest first. CheckpointError if one is missing,
-    or the run has none."""
+def choose_checkpoints(run: Path, requested: Sequence[int] | None, last: int) -> list[int]:
+    """Choose the checkpoints to average. `requested`: their updates; None or empty for the `last` newest
+    ones, with a warning if there are fewer. Returns the updates, oldest first. CheckpointError if one is
+    missing, or the run has none."""
     saved = run_directory.steps(run)
-    missing = sorted(set(steps or []) - set(saved))
-    if missing or not saved:
-        wanted = f"update {missing[0]}" if missing else "checkpoints"
+    if not saved:
+        raise CheckpointError(f"{run}: no checkpoint yet; train it further")
+    if missing := sorted(set(requested or []) - set(saved)):
         raise CheckpointError(
-            f"{run}: {wanted} requested, but the run holds updates {', '.join(map(str, saved)) or 'none'}; "
+            f"{run}: update {missing[0]} requested, but the run holds updates {', '.join(map(str, saved))}; "
             "train with a larger training.keep"
         )
-    if not steps and len(saved) < last:
+    if not requested and len(saved) < last:
         log.warning(
             "%s: holds %d checkpoint%s, not %d; training.keep sets how many a run keeps",
             run,
@@ -189,7 +189,7 @@ def choose_checkpoints(run: Path, steps: Sequence[int] | None, last: int) -> lis
             "s" * (len(saved) > 1),
             last,
         )
-    return sorted(set(steps)) if steps else saved[-last:]
+    return sorted(set(requested)) if requested else saved[-last:]
 
 
 # ---- sections ----------------------------------------------------------------------------------------------
