@@ -92,7 +92,7 @@ def back_end_in_use() -> str:
 
 
 def measure_back_ends() -> tuple[float, float]:
-    """Measure (error, speed) of oneDNN relative to MKL, see BackEndChoice; then switches to MKL."""
+    """Measure (error, speed) of oneDNN relative to MKL, see BackEndChoice, and switch to MKL."""
     generator = torch.Generator().manual_seed(1)
     errors, seconds = dict.fromkeys(BACK_ENDS, 0.0), dict.fromkeys(BACK_ENDS, 0.0)
     for rows, inner, columns in MEASURED_SHAPES:

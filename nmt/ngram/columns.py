@@ -111,10 +111,10 @@ EXACT = 2**53  # integers below are exact in a double
 
 
 class PaddedText(NamedTuple):
-    """A text with padding at both ends, as single bytes and as the eight bytes from each position on."""
+    """A text with padding at both ends: B bytes, each alone and as the first of eight read as one number."""
 
-    characters: Bytes
-    eights: Words64
+    characters: Bytes  # (B,)
+    eights: Words64  # (B - 7,) bytes i to i + 7, little-endian
 
     @classmethod
     def of(cls, text: bytes) -> "PaddedText":

@@ -23,8 +23,8 @@ from nmt.ngram.counting import CountSettings, NgramCounts, count_lines, finish_m
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
 #
-# Counts may be mapped from files (nmt/ngram/disk_counts.py), and the model too. Then memory holds about 20
-# bytes for each n-gram of the length that has most.
+# Counts may be mapped from files (nmt/ngram/disk_counts.py), and the model too. Memory then holds about 20
+# bytes per n-gram of the order with the most n-grams.
 
 log = logging.getLogger(__name__)
 
@@ -352,16 +352,16 @@ def add_k(counts: list[NgramCounts], config: SmoothingConfig) -> Estimate:
     gives the same formula, so that all shorter n-grams are written as 1 / V."""
     V, order = len(counts[0].keys) - 1, len(counts)
     estimate = Estimate([], [np.zeros(1)])
-    contexts_count = np.zeros(1, bool)  # whether words are predicted from each context of the order below
+    estimated = np.zeros(1, bool)  # whether the formula holds after each context; elsewhere p is 1 / V
     for n, here in enumerate(counts, 1):
         raw, parent, total = context_counts(here, n)
-        full = contexts_count if n > 1 else np.array([order == 1])
+        full = estimated if n > 1 else np.array([order == 1])
         probs = np.where(full[parent], (raw + config.add) / (total + config.add * V)[parent], 1 / V)
         if n > 1:
             weight = config.add * V / (total + config.add * V)
             estimate.gammas.append(np.where(full[: len(weight)], weight, 1.0))
         estimate.log10.append(safe_log10(probs))
-        contexts_count = here.begins | (n == order - 1)
+        estimated = here.begins | (n == order - 1)
     return estimate
 
 

@@ -83,7 +83,7 @@ def read_classes(path: str | Path) -> WordClasses:
 
 
 def class_lines(classes: WordClasses, lines: Iterable[str]) -> Iterator[str]:
-    """Replace each word of tokenized lines by its class."""
+    """Replace each word of tokenized lines by the number of its class, or by UNK if it has none."""
     names = {word: str(index) for word, index in classes.items()}
     for line in lines:
         yield " ".join([names.get(word, UNK) for word in files.split_words(line)])

@@ -1,8 +1,8 @@
-"""CTranslate2's translator behind the tokens that a model reads around a sentence, such as those of its
-languages. Sentences go in and translations come out without them.
+"""CTranslate2's translator for models that read extra tokens around a sentence, such as those that name its
+languages. These tokens, the frame, are added to what CTranslate2 reads and removed from what it returns.
 
-Runs of nmt-train have none: CTranslate2 itself adds the end of the source. Models of other toolkits may need
-some; nmt-import writes which.
+Runs of nmt-train have an empty frame: CTranslate2 itself adds the end symbol to the source. Models of other
+toolkits may need one; nmt-import stores it in the run.
 """
 
 import math
@@ -31,22 +31,22 @@ Units = Sequence[str]
 
 @dataclass
 class Frame:
-    """The tokens around a sentence, and those that no translation contains."""
+    """The extra tokens that a model reads around a sentence, and the limits of its translations."""
 
     source_prefix: list[str] = field(default_factory=list)
     source_suffix: list[str] = field(default_factory=list)
-    target_prefix: list[str] = field(default_factory=list)  # given: their probability does not count
-    unwritten: list[str] = field(default_factory=lambda: [SPECIALS[BOS]])  # besides UNK
-    positions: int = POSITIONS  # tokens of the longest sentence, these and the end symbol included
+    target_prefix: list[str] = field(default_factory=list)  # forced, so not part of any score
+    unwritten: list[str] = field(default_factory=lambda: [SPECIALS[BOS]])  # in no translation
+    positions: int = POSITIONS  # tokens of the longest sentence, with frame and end symbol
 
     @property
     def source_room(self) -> int:
-        """The most units of a source sentence."""
+        """The largest number of units of a source sentence."""
         return self.positions - 2 - len(self.source_prefix) - len(self.source_suffix)
 
     @property
     def target_room(self) -> int:
-        """The most units of a translation, without the end symbol."""
+        """The largest number of units of a translation, without the end symbol."""
         return self.positions - 2 - len(self.target_prefix)
 
 
@@ -56,7 +56,7 @@ class FramedTranslator:
     def __init__(self, translator: "Translator", frame: Frame, directory: Path) -> None:
         """`directory`: the folder of the model."""
         self.translator, self.frame, self.directory = translator, frame, directory
-        self.columns: NDArray[np.int64] | None = None
+        self.columns: NDArray[np.int64] | None = None  # see `find_columns`; made when first needed
 
     def sources(self, sentences: Sequence[Units]) -> list[list[str]]:
         """Sentences as the model reads them."""

@@ -283,8 +283,9 @@ def word_weights(weights: WeightsFile, model: MarianFolder) -> dict[str, Tensor]
 
 
 def side_vectors(weights: WeightsFile, side: str, settings: MarianSettings, *shape: int) -> Tensor:
-    """The word vectors of encoder or decoder, in the order of the file. The library ties shared vectors only
-    if the output matrix is tied, too; else each side has its own, if the file has them."""
+    """The word vectors of `side`, encoder or decoder, in the order of the file's rows. `shape`: (words,
+    width). As in `transformers`, both sides share vectors only if the output matrix is tied to them, too;
+    otherwise a side uses its own if the file has them. DataError if they are missing or of another shape."""
     own, shared = f"model.{side}.embed_tokens.weight", "model.shared.weight"
     if not settings.shared:
         return weights.take(own, *shape)

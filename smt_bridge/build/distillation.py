@@ -1,12 +1,13 @@
-"""The text of the student: the training text as the finished system translates it.
+"""The training text of the student, a small fast network that learns from the translations of the finished
+system (knowledge distillation).
 
 Of each n-best list the student gets the translation with the best sentence BLEU against the reference (Kim
 and Rush 2016), and of each line of monolingual source text the best translation. Lines for which there is no
 time keep their reference.
 
 student/plan.json                   how many lines are translated, with which stack; decided by measured speed
-student/partial student/chunks      tables without each part of the text, and finished translations, until
-                                    the training starts
+student/partial student/chunks      tables made without one part of the text each, and finished
+                                    translations; removed when the training starts
 student/train.source train.target   the text of the student, raw
 """
 
@@ -53,7 +54,7 @@ INI = "student.ini"
 
 TRANSLATING = 1 / 3  # share of the student's time for the translations, at most
 STACKS = (50, 30, 20, 10)  # the first with which all lines fit into that time is taken, else the last
-BEAM = 2  # candidates that networks score, per hypothesis of the stack; the system itself has as many
+BEAM = 2  # candidates that networks score, per hypothesis of the stack, as in the system's search
 N_BEST = 50  # translations in a list
 TIMED = 16  # lines whose translation is timed, for each stack
 PARTS = 4  # of the training text
@@ -76,7 +77,7 @@ class StudentPlan:
 
 
 def read_plan(build: Build) -> StudentPlan | None:
-    """Read what is translated; None if that is not decided yet."""
+    """Read the plan; None if nothing has been decided yet."""
     path = build.work / PLAN
     return read_record(path, StudentPlan) if path.exists() else None
 
@@ -109,8 +110,10 @@ class SourceLine:
 class LineGroup:
     """Lines that are translated by the same decoder."""
 
-    part: int | None  # of the training text, from whose other parts the tables are made; None: the system's
-    numbers: list[int]  # of the lines, among all pairs or among all monolingual lines
+    # The part of the training text that has the lines; the tables of their decoder are made from the other
+    # parts. None for monolingual lines, which the system's own tables translate.
+    part: int | None
+    numbers: list[int]  # indices of the lines among all pairs, or among all monolingual lines
     lines: list[SourceLine]
 
 

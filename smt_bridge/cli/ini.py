@@ -142,7 +142,7 @@ def edit(args: argparse.Namespace, ini: Ini) -> Ini:
 
 
 def for_output(args: argparse.Namespace, ini: Ini) -> Ini:
-    """The ini with paths for the folder of the output."""
+    """Adapt the paths of an ini to the folder of the output; unchanged for stdout."""
     return ini if args.output == "-" else moses_ini.with_moved_paths(ini, args.output)
 
 

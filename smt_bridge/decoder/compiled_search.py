@@ -71,8 +71,8 @@ class CompiledSearch:
 
     def __init__(self, automata: tuple[Automaton, ...]) -> None:
         self.models, self.piece = len(automata), SLICE  # options that one call of compiled code tries
-        # Compiled code is made for one number of language models. Copies of the first, which are not asked,
-        # fill the tuple up to a multiple of LM_SLOTS.
+        # Compiled code is made for one number of language models. Copies of the first, never queried, fill
+        # the tuple up to a multiple of LM_SLOTS.
         self.lms = automata + automata[:1] * (-len(automata) % LM_SLOTS)
         self.memory = ThreadMemory()
 
@@ -351,6 +351,7 @@ start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # 
     `text[start[o] : start[o] + length[o]]` are the target words of option o. `distinct`: list each text once,
     looking only at the first count x factor derivations.
     """
+    # Lists begin with an entry or are cleared of an example, from which numba infers their types.
     # A node is an option and the node after it, with the edge score, length and hash of the text from there.
     option, after = [-1], [-1]
     tail, size, digest = [0.0], [0], [np.uint64(0)]

@@ -47,7 +47,8 @@ class PathPhrases(NamedTuple):
 
 
 def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
-    """List the phrases of derivations. Each derivation must have at least one."""
+    """List the phrases of derivations. `paths`: the options of each derivation, at least one, in target
+    order."""
     option = np.concatenate(paths).astype(np.int64)
     sizes = np.array([len(path) for path in paths])
     opening = np.zeros(len(option), bool)

@@ -68,7 +68,7 @@ edge_score: float) -> int:  # fmt: skip
     """Add the hypothesis that extends `parent` by `option` to its stack, or recombine it with an equal one.
     Returns its number; -1 if the equal one is not worse, or memory is full, which sets `counters[FULL]`.
 
-    `coverage`: number of the one reached; `first`, `last`: source words of the option; `total`: score plus
+    `coverage`: index of the new coverage; `first`, `last`: source words of the option; `total`: score plus
     future cost; `context`, `regions`: their numbers; `key`: hash of recombination keys; `edge_score`: what is
     added."""
     forward = forward_id[option] if parameters.reordering else -1

@@ -269,7 +269,7 @@ def estimate_speed(table_survey: TableSurvey, features: FeatureSet) -> ScoringEs
 # ---- the job -----------------------------------------------------------------------------------------------
 
 
-SAMPLE = 1000  # pairs on which --precision is measured
+PRECISION_PAIRS = 1000  # pairs on which --precision is measured
 Progress = Callable[[int, int], None]  # pairs done, pairs of the table (0: unknown); see score_table
 
 
@@ -454,7 +454,7 @@ def log_precision(
     """Log the error of the precision on a chunk from the middle of the table, or on the first one of a
     stream; returns all chunks."""
     sample = table_survey.sample[len(table_survey.sample) // 2] if table_survey else next(chunks, [])
-    log.info("%s", features.precision_error(of_phrases(sample[:SAMPLE])))
+    log.info("%s", features.precision_error(of_phrases(sample[:PRECISION_PAIRS])))
     return chunks if table_survey else chain([sample], chunks)
 
 

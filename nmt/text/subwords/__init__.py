@@ -15,7 +15,7 @@ SUBWORDS: dict[str, type[Subwords]] = {"bpe": BPE, "unigram": Unigram, "sentence
 PIECES: dict[str, type[Pieces]] = {kind.kind: kind for kind in (Unigram, SentencePieceBPE)}
 HEAD = 200  # bytes that distinguish a model from text
 AUTO, NONE = "auto", "none"
-# Of a configuration, the default first; whatever is in SUBWORDS when a value is checked.
+# The values of a setting, its default first. A view of SUBWORDS, so that kinds that plugins add count, too.
 CHOICES = cast(Mapping[str, object], ChainMap(SUBWORDS, {AUTO: None, NONE: None}))
 
 
