@@ -23,7 +23,7 @@ PARTS: dict[str, Sequence[str]] = {
     "Start": ("getting-started", "your-data", "training"),
     "Tutorials": (
         "tutorials/translator", "tutorials/small-corpus", "tutorials/moses-features", "tutorials/server",
-        "tutorials/language-models",
+        "tutorials/language-models", "tutorials/cho-2014", "tutorials/from-other-toolkits",
     ),
     "Guides": (
         "translating", "documents", "other-models", "corpora", "output-layers", "language-models",
