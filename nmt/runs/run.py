@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from nmt.config.settings import changed
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.files import check_lines, check_pairs
 from nmt.lazy import LazyPart
@@ -468,29 +468,41 @@ class Run(ABC):
         max_line_words: int | None = None,
         constraints: "Constraints | None" = None,
         split_sentences: bool = False,
+        prefixes: Sequence[str] = (),
         **settings: object,
     ) -> list[str]:
         """The best translation of each line. `settings`: those of BeamConfig by name, which win over
         `config`. TypeError for a name that is none of them, and for a str instead of a list of lines;
         ConfigError for a value out of its range.
 
+        `prefixes`: what the translation of each line begins with, one for each line; an empty one allows
+        anything. DataError if there are more or fewer than lines.
+
         Lines of more than `max_line_words` (250, or what the training allowed) are translated in parts, cut
-        at punctuation; with constraints of single lines they are a DataError. `split_sentences`: each
-        sentence of a raw line by itself; ConfigError with constraints of single lines.
+        at punctuation; with prefixes or constraints of single lines they are a DataError. `split_sentences`:
+        each sentence of a raw line by itself; ConfigError with prefixes or constraints of single lines.
 
         >>> run = Run.load("runs/en-fr")
         >>> run.translate(["A boy does not follow the man."], beam_size=3)
         ["Un garçon ne suit pas l'homme."]
         """
         check_lines(lines)
+        check_lines(prefixes, "prefixes")
+        if prefixes and len(prefixes) != len(lines):
+            raise DataError(f"{len(prefixes)} prefixes of {len(lines)} lines; give each line one, or none")
         config = changed(config or BeamConfig(), settings)
         maker = self.maker(constraints) if constraints else None
-        if split_sentences and (self.tokenized or (maker and maker.by_line)):
-            raise ConfigError("split_sentences requires raw text, and excludes constraints of single lines")
+        whole = bool(prefixes) or (maker is not None and maker.by_line)
+        if split_sentences and (self.tokenized or whole):
+            raise ConfigError(
+                "split_sentences requires raw text, and excludes prefixes and constraints of single lines"
+            )
         split = self.split(lines) if split_sentences else sentences.whole_lines(lines)
         limit = replace(self.source_lengths.limit(max_line_words), numbers=split.numbers)
-        if maker and maker.by_line:
-            request = TranslationRequest(lines, constraints=maker.for_lines(lines), limit=limit)
+        if whole:
+            request = TranslationRequest(
+                lines, prefixes, constraints=maker.for_lines(lines) if maker else (), limit=limit
+            )
             best = self.search(request, config)
             results = [self.translation(line, row[0]) for line, row in zip(lines, best, strict=True)]
         else:

@@ -153,6 +153,31 @@ def test_sentences_go_with_raw_text_and_without_constraints_of_lines() -> None:
             reader.translate(["w1 w2"], split_sentences=True, constraints=constraints)
 
 
+def test_translations_begin_with_their_prefixes() -> None:
+    """As with a request of the search; an empty prefix allows anything; constraints hold, too."""
+    run, config = make_run().for_text(tokenized=True), BeamConfig(beam_size=3, max_length=8)
+    lines, prefixes = ["w1 w2", "w3", "w4 w5 w6"], ["w8", "", "w9 w7"]
+    best = run.search(TranslationRequest(lines, prefixes), config)
+    translations = run.translate(lines, config, prefixes=prefixes)
+    assert translations == [
+        run.text(run.translation(line, row[0])) for line, row in zip(lines, best, strict=True)
+    ]
+    assert translations[0].startswith("w8") and translations[2].startswith("w9 w7")
+    assert [
+        run.translate([line], config, prefixes=[first]) for line, first in zip(lines, prefixes, strict=True)
+    ] == [[text] for text in translations]
+    assert run.translate(lines, config, prefixes=[""] * 3) == run.translate(lines, config)
+    required = Constraints(required=[["w20"]] * 3)
+    both = run.translate(lines, config, prefixes=prefixes, constraints=required)
+    assert all("w20" in text.split() for text in both) and both[2].startswith("w9 w7")
+    with pytest.raises(DataError, match="2 prefixes of 3 lines"):
+        run.translate(lines, prefixes=["w8", "w9"])
+    with pytest.raises(TypeError, match="expected a list of prefixes"):
+        run.translate(lines, prefixes="w8")
+    with pytest.raises(ConfigError, match="split_sentences"):
+        make_run().translate(["w1"], split_sentences=True, prefixes=["w2"])
+
+
 # ---- test translation --------------------------------------------------------------------------------------
 # Translations of lines that were cut into parts; the one of minimum Bayes risk.
 
