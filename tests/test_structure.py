@@ -28,6 +28,7 @@ PUBLIC = {
     "_replace",
     "_asdict",
     "_fields",
+    "_repr_html_",  # of notebooks
     "_int_mm",  # torch has no other product of int8 matrices
     # Torch documents these, and has no other operations on lists of tensors.
     *(

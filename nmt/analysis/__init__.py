@@ -35,20 +35,22 @@ if TYPE_CHECKING:
         subsets,
     )
     from nmt.analysis.samples import SampleSentence, sample_sentences
+    from nmt.analysis.sentences import Attention, attend
     from nmt.analysis.statistics import BootstrapScores, Correlation, correlate, paired_bootstrap
     from nmt.analysis.systems import SystemOutput, TestSet, read_systems
 
 __all__ = [
-    "AlignmentScores", "BootstrapScores", "Bucket", "Correlation", "NgramDifference", "ResultTable",
-    "SampleSentence", "SentenceDifference", "SubsetScore", "SystemOutput", "TestSet", "WordAccuracy",
-    "by_frequency", "by_length", "by_rare", "by_segmented", "by_unknown", "correlate", "different_ngrams",
-    "largest_differences", "paired_bootstrap", "read_counts", "read_systems", "sample_sentences",
-    "score_alignment", "score_subsets", "subsets",
+    "AlignmentScores", "Attention", "BootstrapScores", "Bucket", "Correlation", "NgramDifference",
+    "ResultTable", "SampleSentence", "SentenceDifference", "SubsetScore", "SystemOutput", "TestSet",
+    "WordAccuracy", "attend", "by_frequency", "by_length", "by_rare", "by_segmented", "by_unknown", "correlate",
+    "different_ngrams", "largest_differences", "paired_bootstrap", "read_counts", "read_systems",
+    "sample_sentences", "score_alignment", "score_subsets", "subsets",
 ]  # fmt: skip
 
 # The module of each public name.
 MODULES = {
     "AlignmentScores": "nmt.analysis.alignment_error",
+    "Attention": "nmt.analysis.sentences",
     "BootstrapScores": "nmt.analysis.statistics",
     "Bucket": "nmt.analysis.buckets",
     "Correlation": "nmt.analysis.statistics",
@@ -60,6 +62,7 @@ MODULES = {
     "ResultTable": "nmt.analysis.actions",
     "TestSet": "nmt.analysis.systems",
     "WordAccuracy": "nmt.analysis.differences",
+    "attend": "nmt.analysis.sentences",
     "by_frequency": "nmt.analysis.differences",
     "by_length": "nmt.analysis.buckets",
     "by_rare": "nmt.analysis.hard_words",

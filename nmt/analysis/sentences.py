@@ -49,14 +49,48 @@ def read_line(args: argparse.Namespace) -> str:
 END = SPECIALS[EOS]
 
 
-def attention_weights(
-    run: "TorchRun", line: str, target: str = ""
-) -> tuple[list[str], list[str], NDArray[np.float64]]:
-    """Compute the attention of a run's first model in a translation: `target` if given, else the run's own.
+@dataclass(frozen=True)
+class Attention:
+    """What the units of a translation attend to. In a notebook it is a table, the darker the larger a weight.
 
-    Returns source units and target units, both including the end symbol, and weights (target, source) whose
-    rows sum to 1. ConfigError for a model without attention, DataError for an empty line.
+    >>> import numpy as np
+    >>> attention = Attention(["le", "</s>"], ["the", "</s>"], np.array([[0.9, 0.1], [0.2, 0.8]]))
+    >>> attention.source[attention.weights[0].argmax()]
+    'le'
     """
+
+    source: list[str]  # units, with the end symbol
+    target: list[str]
+    weights: NDArray[np.float64]  # (target, source); rows sum to 1
+
+    def table(self) -> ResultTable:
+        """Build a table with one row per weight: positions from 0, units, weight."""
+        return ResultTable(
+            {"target": "", "source": "", "target_word": "", "source_word": "", "weight": ".6f"},
+            [
+                [i, j, self.target[i], self.source[j], weight]
+                for i, row in enumerate(self.weights)
+                for j, weight in enumerate(row)
+            ],
+        )
+
+    def _repr_html_(self) -> str:
+        """The weights as an HTML table: a row for each target unit, a column for each source unit."""
+        head = "".join(f"<th>{escape(unit)}</th>" for unit in self.source)
+        rows = "".join(
+            f"<tr><th>{escape(unit)}</th>"
+            + "".join(
+                f'<td style="background: rgba(27, 108, 168, {share:.3f})">{share:.2f}</td>' for share in row
+            )
+            + "</tr>"
+            for unit, row in zip(self.target, self.weights, strict=True)
+        )
+        return f"<table><tr><th></th>{head}</tr>{rows}</table>"
+
+
+def attend(run: "TorchRun", line: str, target: str = "") -> Attention:
+    """Compute the attention of a run's first model in a translation of a line: `target` if given, else the
+    run's own. ConfigError for a model without attention, DataError for an empty line."""
     import torch
 
     from nmt.runs.run import TranslationRequest
@@ -80,21 +114,7 @@ def attention_weights(
             rows.append(weights[0].double().cpu().numpy())
             words = torch.tensor([word], device=member.model.device)
     units = member.target.units(target) if target else member.target_words.decode(ids)
-    return [*source, END], [*units, END], np.stack(rows)
-
-
-def attention_table(
-    source: Sequence[str], target: Sequence[str], weights: NDArray[np.floating]
-) -> ResultTable:
-    """Build a table with one row per weight: positions from 0, units, weight."""
-    return ResultTable(
-        {"target": "", "source": "", "target_word": "", "source_word": "", "weight": ".6f"},
-        [
-            [i, j, target[i], source[j], weight]
-            for i, row in enumerate(weights)
-            for j, weight in enumerate(row)
-        ],
-    )
+    return Attention([*source, END], [*units, END], np.stack(rows))
 
 
 def heat_map(
@@ -133,11 +153,13 @@ class AttentionAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         line = read_line(args)
         run = load_run(args, args.run).for_text(args.tokenized)
-        source, target, weights = attention_weights(run, line, args.target)
+        attention = attend(run, line, args.target)
         return Findings(
-            table=attention_table(source, target, weights),
-            summary=[" ".join(target[:-1])],
-            draw=lambda paths: heat_map(weights, source, target, run.name, paths),
+            table=attention.table(),
+            summary=[" ".join(attention.target[:-1])],
+            draw=lambda paths: heat_map(
+                attention.weights, attention.source, attention.target, run.name, paths
+            ),
         )
 
 

@@ -13,9 +13,9 @@ from nmt.analysis.curves import curves_table, read_column, read_curves
 from nmt.analysis.embeddings import dense_regions, map_table, nearest, tsne
 from nmt.analysis.phrases import PhrasesConfig, choose_sources, compare_phrases
 from nmt.analysis.sentences import (
+    Attention,
     MergeNode,
-    attention_table,
-    attention_weights,
+    attend,
     draw_parse,
     parse_nodes,
     parse_table,
@@ -42,22 +42,34 @@ def run() -> TorchRun:
 
 
 def test_each_target_word_spreads_one_over_the_source(run: TorchRun) -> None:
-    source, target, found = attention_weights(run, "the man sees", "la femme")
-    assert found.shape == (len(target), len(source))
-    assert found.sum(1) == pytest.approx(1, abs=1e-5) and source[-1] == target[-1] == "</s>"
-    lines = list(attention_table(source, target, found).lines())
-    assert len(lines) == 1 + found.size and lines[-1].split("\t")[2:4] == ["</s>", "</s>"]
+    found = attend(run, "the man sees", "la femme")
+    assert found.weights.shape == (len(found.target), len(found.source))
+    assert found.weights.sum(1) == pytest.approx(1, abs=1e-5)
+    assert found.source[-1] == found.target[-1] == "</s>"
+    lines = list(found.table().lines())
+    assert len(lines) == 1 + found.weights.size and lines[-1].split("\t")[2:4] == ["</s>", "</s>"]
 
 
 def test_the_run_translates_where_no_target_is_given(run: TorchRun) -> None:
-    source, target, found = attention_weights(run, "The man sees.")
-    again = attention_weights(run, "The man sees.", run.translate(["The man sees."])[0])
-    assert again[:2] == (source, target) and again[2] == pytest.approx(found)
+    found = attend(run, "The man sees.")
+    again = attend(run, "The man sees.", run.translate(["The man sees."])[0])
+    assert (again.source, again.target) == (found.source, found.target)
+    assert again.weights == pytest.approx(found.weights)
+
+
+def test_a_notebook_shows_a_table_of_weights() -> None:
+    """A row for each target unit, a column for each source unit; units are text, whatever they look like."""
+    attention = Attention(["<b>", "&", "</s>"], ["x", "</s>"], np.array([[0.7, 0.2, 0.1], [0, 0.25, 0.75]]))
+    table = ElementTree.fromstring(attention._repr_html_())
+    rows = [["".join(cell.itertext()) for cell in row] for row in table]
+    assert rows == [["", "<b>", "&", "</s>"], ["x", "0.70", "0.20", "0.10"], ["</s>", "0.00", "0.25", "0.75"]]
+    shades = [cell.get("style", "").split()[-1] for row in table for cell in row if cell.tag == "td"]
+    assert shades == ["0.700)", "0.200)", "0.100)", "0.000)", "0.250)", "0.750)"]
 
 
 def test_an_empty_line_is_refused(run: TorchRun) -> None:
     with pytest.raises(DataError, match="no words to attend to"):
-        attention_weights(run, " ")
+        attend(run, " ")
 
 
 # ---- phrases -----------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.analysis.sentences import attention_weights
+from nmt.analysis.sentences import attend
 from nmt.errors import UserError
 from nmt.runs.constraints import Constraints
 from nmt.runs.torch_run import TorchRun
@@ -351,15 +351,15 @@ def test_unknown_words_are_counted_in_words(run: TorchRun) -> None:
 @pytest.mark.parametrize("line", SESSION_LINES[1:5])
 def test_attention_is_that_of_the_map_summed_over_the_units_of_words(run: TorchRun, line: str) -> None:
     one, _ = translated(run, line, TranslateOptions(n_best=2, attention=True), BeamConfig()).hypotheses
-    source, target, weights = attention_weights(run, line)
-    source_of = run.members[0].source.word_numbers(source[:-1])
-    target_of = run.members[0].target.word_numbers(target[:-1])
+    found = attend(run, line)
+    source_of = run.members[0].source.word_numbers(found.source[:-1])
+    target_of = run.members[0].target.word_numbers(found.target[:-1])
     assert len(one.attention) == len(one.words)
     for place, row in enumerate(one.attention):
         units = [unit for unit, word in enumerate(target_of) if word == place]
         for word, weight in enumerate(row):
-            columns = [unit for unit, found in enumerate(source_of) if found == word]
-            assert weight == pytest.approx(weights[units][:, columns].sum(1).mean(), abs=1e-5)
+            columns = [unit for unit, number in enumerate(source_of) if number == word]
+            assert weight == pytest.approx(found.weights[units][:, columns].sum(1).mean(), abs=1e-5)
 
 
 def test_weights_of_units_become_weights_of_words() -> None:
