@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AlignmentScores", "Attention", "BootstrapScores", "Bucket", "Correlation", "NgramDifference",
     "ResultTable", "SampleSentence", "SentenceDifference", "SubsetScore", "SystemOutput", "TestSet",
-    "WordAccuracy", "attend", "by_frequency", "by_length", "by_rare", "by_segmented", "by_unknown", "correlate",
-    "different_ngrams", "largest_differences", "paired_bootstrap", "read_counts", "read_systems",
-    "sample_sentences", "score_alignment", "score_subsets", "subsets",
+    "WordAccuracy", "attend", "by_frequency", "by_length", "by_rare", "by_segmented", "by_unknown",
+    "correlate", "different_ngrams", "largest_differences", "paired_bootstrap", "read_counts",
+    "read_systems", "sample_sentences", "score_alignment", "score_subsets", "subsets",
 ]  # fmt: skip
 
 # The module of each public name.
