@@ -51,8 +51,8 @@ END = SPECIALS[EOS]
 
 @dataclass(frozen=True)
 class Attention:
-    """The source units that each unit of a translation attends to. In a notebook it is a table, the darker the
-    larger a weight.
+    """The source units that each unit of a translation attends to. In a notebook it is a table, darker
+    where a weight is larger.
 
     >>> import numpy as np
     >>> attention = Attention(["le", "</s>"], ["the", "</s>"], np.array([[0.9, 0.1], [0.2, 0.8]]))
