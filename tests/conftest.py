@@ -30,7 +30,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "2")
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
-COMPILES = ROOT / "tests" / "smt_bridge" / "decoder" / "test_decoder.py"  # its tests come first
+# Their tests come first: what compiles the search, and what takes minutes in a single file.
+FIRST = [ROOT / "tests" / "smt_bridge" / "decoder" / "test_decoder.py", ROOT / "tests" / "test_tutorials.py"]
 
 HANG = 1200.0  # seconds after which a command hangs; far above what the slowest takes on a busy machine
 
@@ -46,8 +47,9 @@ def pytest_collection() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker compiles the search, which takes half a minute, while the other ones test what needs none.
-    Else all of them would come to it at the same time, and each would compile it."""
-    items.sort(key=lambda item: item.path != COMPILES)
+    Else all of them would come to it at the same time, and each would compile it. The tutorials would keep
+    one worker busy after the others have ended."""
+    items.sort(key=lambda item: FIRST.index(item.path) if item.path in FIRST else len(FIRST))
 
 
 def pytest_collection_finish() -> None:
