@@ -2,7 +2,6 @@
 
 import gc
 import gzip
-import importlib
 import json
 import logging
 import os
@@ -21,6 +20,8 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from nmt.sample_corpus import grammar as sample_grammar
 
 # Threads that wait must sleep, here and in the commands that tests start: spinning ones take minutes on a
 # busy machine.
@@ -91,7 +92,7 @@ def decoder_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="session")
 def grammar() -> ModuleType:
-    return importlib.import_module("nmt.sample_corpus.grammar")
+    return sample_grammar
 
 
 class Forks:

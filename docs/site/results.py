@@ -75,7 +75,7 @@ def read_yaml(path: Path) -> dict[str, object]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
-        raise DataError(f"{path}: no YAML: {error}") from None
+        raise DataError(f"{path}: not valid YAML: {error}") from None
     if not isinstance(content, dict):
         raise DataError(f"{path}: expected a mapping of keys to values")
     return content

@@ -18,7 +18,6 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
 from nmt.runs.directory import CONFIG
-from nmt.sample_corpus.corpus import write_sample_corpus
 from nmt.text import inspection, scripts
 from nmt.text.inspection import PairReport, choose_held_out, inspect_pairs, split_held_out
 from nmt.training.proposal import TRANSFORMER, ParallelTexts, Proposal, preset_file, propose
@@ -88,7 +87,7 @@ def parser() -> options.Parser:
 def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-init", args)
-    check_new(args.folder)
+    refuse_existing(args.folder)
     if args.sample_corpus:
         make_sample_corpus(args)
         return
@@ -130,8 +129,8 @@ def init(args: argparse.Namespace) -> None:
         )
 
 
-def check_new(folder: str) -> None:
-    """ConfigError if there is such a file, or a folder that is not empty."""
+def refuse_existing(folder: str) -> None:
+    """ConfigError if there is such a file or link, or a folder that is not empty."""
     if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
         raise ConfigError(f"{folder}: exists and is not overwritten; name a new folder")
 
@@ -164,10 +163,12 @@ def inspect_text(args: argparse.Namespace, prefix: str, title: str) -> PairRepor
 
 def make_sample_corpus(args: argparse.Namespace) -> None:
     """Write the sample corpus. ConfigError if options speak of other texts or of a configuration."""
+    from nmt.sample_corpus.corpus import write_sample_corpus
+
     unset = vars(parser().parse_args([args.folder, "--sample-corpus"]))
     for name, value in vars(args).items():
         if value != unset[name] and name not in ("folder", "no_measure", "quiet", "log"):
-            raise ConfigError(f"--{name.replace('_', '-')}: cannot be combined with --sample-corpus")
+            raise ConfigError(f"{options.flags([name])}: cannot be combined with --sample-corpus")
     with new_folder(args.folder) as part:
         sizes = write_sample_corpus(part)
     pairs = ", ".join(f"{name} {size:,}" for name, size in sizes.items())
