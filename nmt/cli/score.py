@@ -76,9 +76,9 @@ class PairScorer(BlockScorer):
         run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
         self.run = run.for_text(args.tokenized)
         if args.alignments:
-            from nmt.runs import alignment
+            from nmt.runs.torch_run import check_attention
 
-            alignment.check_attention(self.run)
+            check_attention(self.run)
         self.precision = options.precision_contexts(args.precision, self.run.modules, args.device)
 
     def models(self) -> list[Path]:
@@ -101,9 +101,9 @@ class PairScorer(BlockScorer):
             scores = self.run.word_scores(block.rows, limit)
             outputs = [[score_line(row, args.word_scores) for row in scores]]
             if args.alignments:
-                from nmt.runs import alignment
+                from nmt.runs.torch_run import align
 
-                links = alignment.align(self.run, block.rows, limit)
+                links = align(self.run, block.rows, limit)
                 outputs.append(list(map(pharaoh.format_links, links)))
         return [*outputs, [f"{sum(map(sum, scores))!r} {sum(map(len, scores))}"]]
 
@@ -123,7 +123,7 @@ class AlignedScorer(BlockScorer):
     """Scores aligned pairs with a joint model."""
 
     def __init__(self, args: Namespace) -> None:
-        from nmt.runs.alignment import load_aligned
+        from nmt.runs.joint import load_aligned
 
         self.args = args
         self.run = load_aligned(args.runs[0], args.checkpoint, args.device).for_text(args.tokenized)
@@ -133,7 +133,7 @@ class AlignedScorer(BlockScorer):
 
     def lines(self, block: ScoringBlock) -> Lines:
         """Compute the scores; the sums are empty."""
-        from nmt.runs.alignment import aligned_word_scores
+        from nmt.runs.joint import aligned_word_scores
 
         name = files.name_of(self.args.alignment)
         scores = aligned_word_scores(self.run, block.rows, name, block.first)

@@ -452,8 +452,6 @@ def translate_document(args: argparse.Namespace) -> None:
         raise ConfigError("--document is translated by one process; leave out --workers and --executor")
     document = documents.read_document(args)
     set_up = job.set_up_torch(args.runs[0])
-    from nmt.runs import aligned
-
     work = load_translator(args)
     document.set_languages(*work.run.members[0].languages)
     warnings = InputWarnings(work)
@@ -463,9 +461,7 @@ def translate_document(args: argparse.Namespace) -> None:
         located = replace(limit, first=first)
         warnings.warn_of_length(lines, located)
         with options.enter_all(work.precision):
-            return aligned.align_best(
-                work.run, lines, work.beam, located, work.constraints.maker, args.tag or ""
-            )
+            return work.run.best_aligned(lines, work.beam, located, work.constraints.maker, args.tag or "")
 
     documents.translate_document(args, document, work.run.split, translate, args.read_ahead, set_up)
 

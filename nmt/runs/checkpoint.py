@@ -143,18 +143,14 @@ def write_average(run: Path, output: Path, requested: Sequence[int] | None, last
     """Average checkpoints of a run, and write the mean as a new run directory. `requested`: their updates;
     None for the `last` newest ones. Returns the updates, oldest first. CheckpointError as from
     `choose_checkpoints` and `average_weights`, UserError if the directory cannot be written."""
-    steps, mean = run_directory.read_consistent(run, lambda: average_checkpoints(run, requested, last))
+
+    def average() -> tuple[list[int], dict[str, Tensor]]:
+        steps = choose_checkpoints(run, requested, last)
+        return steps, average_weights([weights_path(run, step) for step in steps])
+
+    steps, mean = run_directory.read_consistent(run, average)
     save_average(run, output, steps[-1], mean)
     return steps
-
-
-def average_checkpoints(
-    run: Path, requested: Sequence[int] | None, last: int
-) -> tuple[list[int], dict[str, Tensor]]:
-    """Choose checkpoints, as `choose_checkpoints` does, and average their weights; returns their updates,
-    oldest first, and the mean. CheckpointError as from `choose_checkpoints` and `average_weights`."""
-    steps = choose_checkpoints(run, requested, last)
-    return steps, average_weights([run_directory.weights_path(run, step) for step in steps])
 
 
 def save_average(run: Path, output: Path, step: int, mean: dict[str, Tensor]) -> None:

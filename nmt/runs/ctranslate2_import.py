@@ -12,7 +12,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import CheckpointError, ConfigError, DataError
@@ -20,7 +20,7 @@ from nmt.formats.ctranslate2 import CONFIG, CTranslate2Folder, read_folder
 from nmt.io import files, manifest
 from nmt.io.numbers import shown
 from nmt.runs import directory as run_directory
-from nmt.runs.exported import FORMAT, SETTINGS, ExportSettings
+from nmt.runs.exported import ExportSettings
 from nmt.runs.framed import POSITIONS, Frame, load_translator
 from nmt.text import subwords
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -82,9 +82,9 @@ def import_model(folder: Path, output: Path, settings: ImportSettings) -> str:
         for name, side, units, vocab in zip(("source", "target"), sides, pieces, vocabularies, strict=True):
             TextPipeline.with_subwords(side, units, units.raw).save(new, name)
             vocab.save(new / f"{name}.vocab")
-        write_json(new / run_directory.ORIGIN, origin(model, paths))
-        write_json(new / SETTINGS, {"format": FORMAT, **asdict(content)})
-        files.write_text(new / run_directory.VERSION_FILE, [FORMAT])
+        origin_text = json.dumps(origin(model, paths), indent=1, ensure_ascii=False)
+        files.write_text(new / run_directory.ORIGIN, [origin_text])
+        content.save(new)
         try:
             load_translator(new, frame, "cpu", 1)
         except CheckpointError as error:
@@ -110,10 +110,6 @@ def origin(model: CTranslate2Folder, spm: Sequence[Path]) -> dict[str, object]:
         "search": {},
         "sha256": {path.name if uses[path.name] == 1 else str(path): manifest.digest(path) for path in paths},
     }
-
-
-def write_json(path: Path, content: dict[str, object]) -> None:
-    files.write_text(path, json.dumps(content, indent=1, ensure_ascii=False).split("\n"))
 
 
 def copy_model(model: CTranslate2Folder, new: Path) -> None:

@@ -353,7 +353,6 @@ def remove_run(directory: Path) -> None:
     try:
         for folder, names in ((f"{DATA}/{LINKS}", CORPUS), (DATA, CORPUS), (CURVES, CURVE)):
             clear_folder(directory / folder, names)
-        shutil.rmtree(directory / UNFINISHED, ignore_errors=True)
         sweep(directory)
         weights = [weights_path(directory, step).name for step in steps(directory)]
         others = (STATE, INDEX, TRAIN_LOG, DEV_LOG, BACK_ENDS, INPUTS, *reversed(TEXTS[1:]), manifest.FILE)

@@ -5,9 +5,7 @@ The weights are those of the run. Position vectors are written as a table, since
 are in another order.
 """
 
-import json
-from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -22,7 +20,7 @@ from nmt.models.transformer import Transformer
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedRun
-from nmt.runs.exported import FORMAT, SETTINGS, ExportSettings
+from nmt.runs.exported import ExportSettings
 from nmt.runs.framed import POSITIONS
 from nmt.text.pipeline import SideConfig
 from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
@@ -78,7 +76,7 @@ def write(saved: SavedRun, model: Transformer, quantization: str, new: Path) -> 
     if (saved.directory / run_directory.ORIGIN).exists():
         files.write_text(new / run_directory.ORIGIN, files.read_lines(saved.directory / run_directory.ORIGIN))
     data = saved.data
-    settings = ExportSettings(
+    ExportSettings(
         name=saved.name,
         step=saved.step,
         parameters=sum(part.numel() for part in model.parameters()),
@@ -88,10 +86,7 @@ def write(saved: SavedRun, model: Transformer, quantization: str, new: Path) -> 
         target=text_settings(data.target),
         tags=list(data.tags),
         shared_vocabulary=data.shared_vocabulary,
-    )
-    content = {"format": FORMAT, **asdict(settings)}
-    files.write_text(new / SETTINGS, [json.dumps(content, indent=1, ensure_ascii=False)])
-    files.write_text(new / run_directory.VERSION_FILE, [FORMAT])
+    ).save(new)
 
 
 def text_settings(side: SideConfig) -> SideConfig:
@@ -148,8 +143,7 @@ def position_table(stack: Stack) -> Tensor:
     """The vectors of the first positions: (POSITIONS, D)"""
     if isinstance(stack.positions, NoPositions):
         return torch.zeros(POSITIONS, stack.embedding.embedding_dim)
-    forward: Callable[[Tensor], Tensor] = stack.positions.forward
-    return array(forward(torch.arange(POSITIONS)))
+    return array(stack.positions(torch.arange(POSITIONS)))
 
 
 def fill_layer(spec: specs.LayerSpec, layer: Layer) -> None:

@@ -14,9 +14,10 @@ scores are natural log p, by which hypotheses are ranked as in nmt/search. If a 
 renormalizes p; then log p is computed again.
 """
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, Self, cast
@@ -68,6 +69,12 @@ class ExportSettings:
     tags: list[str]
     shared_vocabulary: bool
     frame: Frame = field(default_factory=Frame)  # of a model that nmt-import has read
+
+    def save(self, new: Path) -> None:
+        """Write export.json and the format version to the folder `new`. UserError if that fails."""
+        content = {"format": FORMAT, **asdict(self)}
+        files.write_text(new / SETTINGS, [json.dumps(content, indent=1, ensure_ascii=False)])
+        files.write_text(new / run_directory.VERSION_FILE, [FORMAT])
 
 
 @dataclass

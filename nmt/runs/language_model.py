@@ -26,7 +26,7 @@ from nmt.io import files, manifest, mapped
 from nmt.io.files import check_lines
 from nmt.lazy import LazyPart
 from nmt.ngram import count_models, interpolation, trie_model
-from nmt.ngram.count_models import Floats, Ints
+from nmt.ngram.count_models import Floats
 from nmt.ngram.interpolation import Histories
 from nmt.runs import directory as run_directory
 
@@ -224,10 +224,12 @@ def parse_mixture(path: str | Path) -> tuple[MixtureFile, str]:
         check_mixture(mixture)
         contexts = content.get("contexts")
         if not contexts:
+            if mixture.edges:
+                raise ValueError("edges of buckets, but no contexts")
             return mixture, ""
         mixture.contexts = str(folder / str(contexts["path"]))
         return mixture, str(contexts["sha256"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{path}: damaged mixture of language models ({error}); run nmt-interpolate again"
         ) from error
@@ -299,7 +301,11 @@ class MixtureScorer(LineScorer):
         units."""
         scores = []
         for units, scored in self.score_by_model(lines):
-            weights = self.weights[self.buckets(units)] if self.histories else self.weights[0]
+            weights = self.weights[0]
+            if self.histories is not None:
+                weights = self.weights[
+                    interpolation.bucket_indices(self.histories.evidence(units), self.edges)
+                ]
             log_probs, in_vocabulary = join_scores(scored)
             mixed = interpolation.mixture_log_probs(log_probs, weights)
             scores.append(LineScores(units=units, log_probs=mixed.tolist(), in_vocabulary=in_vocabulary))
@@ -310,11 +316,10 @@ class MixtureScorer(LineScorer):
         `score`."""
         for units, scored in self.score_by_model(lines):
             log_probs, in_vocabulary = join_scores(scored)
-            own_log_probs = np.array([line.log_probs for line in scored]).T
             yield LineParts(
                 units=units,
                 log_probs=log_probs,
-                own_log_probs=own_log_probs,
+                own_log_probs=np.array([line.log_probs for line in scored]).T,
                 in_vocabulary=np.array([*in_vocabulary, True]),
             )
 
@@ -323,24 +328,15 @@ class MixtureScorer(LineScorer):
         differently."""
         by_model = [member.score(lines) for member in self.members]
         for line, scored in zip(lines, zip(*by_model, strict=True), strict=True):
-            yield self.common_units(line, scored), scored
-
-    def common_units(self, line: str, scored: Sequence[LineScores]) -> list[str]:
-        """Return the units of a line, given its scores by every model. DataError if the models split it
-        differently."""
-        first = scored[0].units
-        for member, scores in zip(self.members, scored, strict=True):
-            if scores.units != first:
-                raise DataError(
-                    f"{self.members[0].name} reads {line[:60]!r} as {' '.join(first)[:60]!r}, {member.name} "
-                    f"as {' '.join(scores.units)[:60]!r}; models of a mixture need the same units"
-                )
-        return first
-
-    def buckets(self, units: Sequence[str]) -> Ints:
-        """Index of the bucket of the context of each unit and of the end of the line: (units + 1,)"""
-        assert self.histories is not None
-        return interpolation.bucket_indices(self.histories.evidence(units), self.edges)
+            first = scored[0].units
+            for member, scores in zip(self.members, scored, strict=True):
+                if scores.units != first:
+                    raise DataError(
+                        f"{self.members[0].name} reads {line[:60]!r} as {' '.join(first)[:60]!r}, "
+                        f"{member.name} as {' '.join(scores.units)[:60]!r}; models of a mixture need the "
+                        "same units"
+                    )
+            yield first, scored
 
 
 @dataclass

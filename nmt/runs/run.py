@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from nmt.config.settings import changed
+from nmt.documents.inline import AlignedTranslation
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.files import check_lines, check_pairs
@@ -29,7 +30,7 @@ from nmt.runs import directory as run_directory
 from nmt.runs.pair import LanguagePair
 from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig
-from nmt.text import sentences
+from nmt.text import pipeline, sentences
 from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import TextPipeline
 from nmt.text.sentences import MAX_LINE_WORDS, LineLimit
@@ -461,6 +462,30 @@ class Run(ABC):
             for parts in cut
         ]
 
+    def best_aligned(
+        self,
+        lines: Sequence[str],
+        config: BeamConfig,
+        limit: LineLimit,
+        constraints: "ConstraintMaker | None" = None,
+        tag: str = "",
+    ) -> list[AlignedTranslation]:
+        """The best translation of each line with its word alignment, for documents with inline markup.
+        Without attention, and for a line that is translated in parts, there is no alignment. `tag`: put
+        before each line; other arguments and errors as in `best`."""
+        tagged = [f"{tag} {line}" if tag else line for line in lines]
+        best = self.best(tagged, config, limit, constraints, attention=self.attends)
+        source = self.members[0].source
+        return [
+            AlignedTranslation(
+                text=self.text(translation),
+                source_words=source.join(source.units(line)) if translation.alignment else (),
+                target_words=translation.words,
+                alignment=list(pipeline.without_tag(translation.alignment)) if tag else translation.alignment,
+            )
+            for line, translation in zip(lines, best, strict=True)
+        ]
+
     def translate(
         self,
         lines: Sequence[str],
@@ -525,10 +550,15 @@ class Run(ABC):
         """Natural log p of each unit of the target and of its end symbol, for each pair (source, target).
         DataError for a pair that is longer than `limit`, TypeError for a str instead of a list of pairs."""
         check_pairs(pairs)
+        self.refuse_long_pairs(pairs, limit)
+        return self.unit_scores(pairs)
+
+    def refuse_long_pairs(self, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None) -> None:
+        """DataError for a pair (source, target) with a line longer than `limit`, by default that of the
+        run."""
         limit = limit or self.source_lengths.limit()
         for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
             lengths.refuse((pair[side] for pair in pairs), limit, SCORED)
-        return self.unit_scores(pairs)
 
     def score(self, pairs: Sequence[tuple[str, ...]]) -> list[float]:
         """Natural log p(target | source) of each pair (source, target), the end symbol included. DataError

@@ -1,17 +1,21 @@
-"""Runs that torch computes: one, or several as an ensemble, as nmt-train made them."""
+"""Runs of nmt-train, which torch computes: one, or several as an ensemble; and word alignments of given pairs
+by their attention."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, cast
 
-from torch import nn, tensor
+import torch
+from torch import Tensor, nn, tensor
 
-from nmt.data.batches import Ids
+from nmt.data.batches import Ids, make_batch
 from nmt.errors import ConfigError
+from nmt.formats.pharaoh import Links
+from nmt.layers.batch_scores import BATCH, batches_by_length
 from nmt.models.protocols import Layered
 from nmt.runs import checkpoint
-from nmt.runs.checkpoint import SavedRun
+from nmt.runs.checkpoint import SavedPair, SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
 from nmt.runs.pair import LanguagePair
 from nmt.runs.run import FREQUENT, Run
@@ -21,6 +25,7 @@ from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.sampling import sample
 from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log_probs
 from nmt.text.glossary import Lexicon, shortlist
+from nmt.text.sentences import LineLimit
 
 # ---- shortlists --------------------------------------------------------------------------------------------
 # The target words that a search may use, chosen for each sentence.
@@ -158,3 +163,53 @@ class TorchRun(Run):
             mean_log_probs([tensor(row).double() for row in rows]).tolist()
             for rows in zip(*scores, strict=True)
         ]
+
+
+# ---- word alignment ----------------------------------------------------------------------------------------
+
+
+def check_attention(run: Run) -> SavedRun:
+    """Return the first model of a run, whose attention aligns. ConfigError if it has no attention over the
+    source, or is not computed by torch."""
+    member = run.members[0]
+    if not isinstance(member, SavedPair) or not run.attends:
+        raise ConfigError(f"{member.directory}: has no attention to align by; give a run with attention")
+    return member
+
+
+def align(run: Run, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None) -> list[Links]:
+    """Align the words of each (source, target) by attention. A target word is linked to the source word that
+    gets the most attention when it is predicted; a target word of several units, to that of each unit. In an
+    ensemble the first model aligns. `limit`: maximum length of lines, by default that of the run. ConfigError
+    for a run without attention, DataError for a pair that is too long."""
+    member = check_attention(run)
+    run.refuse_long_pairs(pairs, limit)
+    sources = [member.source.units(pair[0]) for pair in pairs]
+    targets = [member.target.units(pair[1]) for pair in pairs]
+    ids: list[tuple[Ids, Ids]] = [
+        (member.source_words.encode(source), member.target_words.encode(target))
+        for source, target in zip(sources, targets, strict=True)
+    ]
+    links: list[Links] = [frozenset()] * len(pairs)
+    for rows in batches_by_length(ids, BATCH):
+        for row, attended in zip(rows, attended_units(member, [ids[row] for row in rows]), strict=True):
+            source_of = member.source.word_numbers(sources[row])
+            target_of = member.target.word_numbers(targets[row])
+            if source_of:
+                links[row] = frozenset(
+                    (source_of[unit], word) for unit, word in zip(attended.tolist(), target_of, strict=True)
+                )
+    return links
+
+
+@torch.no_grad()
+def attended_units(member: SavedRun, pairs: Sequence[tuple[Ids, Ids]]) -> list[Tensor]:
+    """Index of the source unit with the most attention, for each unit of each target: a tensor (T,) for a
+    target of T units, (0,) if its source is empty. End symbols of both sides are left out."""
+    model = member.model
+    batch = make_batch([source for source, _ in pairs], [target for _, target in pairs]).to(model.device)
+    weights = model.attended(batch)[1]
+    return [
+        rows[:-1, : len(source)].argmax(1) if len(source) else rows[:0, 0].long()
+        for (source, _), rows in zip(pairs, batch.target.split(weights), strict=True)
+    ]

@@ -32,9 +32,9 @@ from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
 from nmt.plugins import Registry
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
-from nmt.runs.alignment import load_aligned
 from nmt.runs.checkpoint import Configured, Parent
 from nmt.runs.directory import INPUTS
+from nmt.runs.joint import load_aligned
 from nmt.runs.pair import SavedModel
 from nmt.runs.text import load_side
 from nmt.text.pipeline import TextPipeline

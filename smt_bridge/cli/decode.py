@@ -190,7 +190,6 @@ def translate_fast(args: argparse.Namespace, hybrid: Hybrid | None, line_count: 
 def translate_document_fast(args: argparse.Namespace, path: str) -> None:
     """Translate a document with the student of a hybrid system, whose run is at `path`."""
     document = documents.read_document(args)
-    from nmt.runs import aligned
     from nmt.runs.run import Run
 
     run = Run.load(path, threads=args.workers)
@@ -198,7 +197,7 @@ def translate_document_fast(args: argparse.Namespace, path: str) -> None:
     limit = run.source_lengths.limit(args.max_line_words, files.name_of(args.document))
 
     def translate(lines: Sequence[str], first: int) -> "list[AlignedTranslation]":
-        return aligned.align_best(run, lines, BeamConfig(), replace(limit, first=first))
+        return run.best_aligned(lines, BeamConfig(), replace(limit, first=first))
 
     documents.translate_document(args, document, run.split, translate, FAST_BLOCK)
 

@@ -16,9 +16,9 @@ from nmt.layers.batch_scores import distinct_windows
 from nmt.lm.base import choose_scorer
 from nmt.ngram import count_models
 from nmt.ngram.unknown_shares import UnknownShares
-from nmt.runs import alignment, checkpoint, language_model
-from nmt.runs.alignment import SavedAligned
+from nmt.runs import checkpoint, joint, language_model
 from nmt.runs.checkpoint import SavedLM, SavedRun
+from nmt.runs.joint import SavedAligned
 from nmt.runs.language_model import mixture_scorer
 from nmt.scoring import pair_scores
 from nmt.text.pipeline import TextPipeline
@@ -85,7 +85,7 @@ class Joint(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "Joint":
-        run = alignment.load_aligned(spec.path, settings.checkpoint, settings.device)
+        run = joint.load_aligned(spec.path, settings.checkpoint, settings.device)
         return cls(run, settings, spec.kind == "inverse-joint")
 
     def identity(self) -> str:

@@ -22,7 +22,7 @@ from nmt.lm.recurrent import RecurrentConfig, RecurrentLM
 from nmt.models.config import RNNConfig
 from nmt.models.joint import JointConfig, JointModel
 from nmt.models.rnn import RNNTranslator
-from nmt.runs import alignment, checkpoint
+from nmt.runs import checkpoint, joint
 from nmt.runs.language_model import load_language_model
 from nmt.runs.run import Run
 from nmt.scoring import pair_scores, word_scores
@@ -79,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def joint_weights(run: Path) -> dict[str, torch.Tensor]:
-    return dict(alignment.load_aligned(run, "last").model.state_dict())
+    return dict(joint.load_aligned(run, "last").model.state_dict())
 
 
 def refusal(capsys: pytest.CaptureFixture[str]) -> str:
@@ -105,7 +105,7 @@ def test_scores_are_those_of_the_pairs(folder: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     given = [f"--{name}={tmp_path / name[0]}" for name in ("source", "target", "alignment")]
     assert score.main([str(folder / "run"), *given, "-o", str(tmp_path / "o"), "--word-scores", "-q"]) == 0
-    run = alignment.load_aligned(folder / "run")
+    run = joint.load_aligned(folder / "run")
     for (source, target, points), line in zip(pairs, (tmp_path / "o").read_text().split("\n"), strict=False):
         words, other = source.split(), target.split()
         links = [(int(point[0]), int(point[2])) for point in points.split()]

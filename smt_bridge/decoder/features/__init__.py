@@ -69,10 +69,10 @@ def load_joint(path: str, normalized: bool) -> "JointNetwork":
     """Load the joint model of a run directory with its text pipelines. `normalized`: take log Z as 0.
     ConfigError for a run that reads raw text or reads from right to left, and for one that was not trained
     with a normalizer if `normalized` is set. CheckpointError for any other folder."""
-    from nmt.runs import alignment
+    from nmt.runs import joint
     from smt_bridge.decoder.features.ngram_networks import JointNetwork
 
-    run = alignment.load_aligned(path, "best", "cpu")
+    run = joint.load_aligned(path, "best", "cpu")
     check_reads_words(path, source=run.source.raw, target=run.target.raw)
     if normalized and not run.model.self_normalized:
         raise ConfigError(

@@ -15,12 +15,11 @@ from nmt.config.settings import changed
 from nmt.data.corpus import DataConfig
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.models.transformer import Transformer, TransformerConfig
-from nmt.runs import alignment
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run, TranslationRequest
-from nmt.runs.torch_run import TorchRun
+from nmt.runs.torch_run import TorchRun, align
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -161,7 +160,7 @@ def test_what_the_engine_cannot_do_is_refused(pair: tuple[TorchRun, ExportedRun]
         lambda: Run.load(folder, folder),
         lambda: Run.load(folder, which="last"),
         lambda: Run.load(folder, device="nonsense"),
-        lambda: alignment.align(other, [("w1", "w2")]),
+        lambda: align(other, [("w1", "w2")]),
     ):
         with pytest.raises(ConfigError, match=re.escape(str(folder)) + "|device"):
             call()

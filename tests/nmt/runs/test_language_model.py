@@ -204,6 +204,8 @@ def test_what_is_refused(tmp_path: Path, models: list[Path]) -> None:
     for old, new in (
         ("0.5", "0.4"),
         ("0.5", "NaN"),
+        ("0.5", "1" + "0" * 400),  # more than a float holds
+        ('"weights": [', '"edges": [3], "weights": [[1, 0], '),  # edges, but no contexts
         ('"weights"', '"gewichte"'),
         ('"weights"', '"deep": ' + "[" * 100_000),
         ("nmt-mixture 1", "nmt-mixture 9"),

@@ -1,13 +1,16 @@
-"""The Python interface: one `Run` from several threads; which word a unit belongs to."""
+"""The Python interface: one `Run` from several threads; which word a unit belongs to; word alignment."""
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
 
+from nmt.cli import score
 from nmt.data.corpus import DataConfig
 from nmt.errors import ConfigError, DataError
+from nmt.formats.pharaoh import parse
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
@@ -19,7 +22,7 @@ from nmt.runs.run import (
     TranslationRequest,
     join_translations,
 )
-from nmt.runs.torch_run import RunShortlist, TorchRun
+from nmt.runs.torch_run import RunShortlist, TorchRun, align, check_attention
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.mbr import least_risk
 from nmt.text.glossary import Lexicon
@@ -266,3 +269,73 @@ def test_a_giant_word_counts_by_its_characters() -> None:
     lengths = LineLengths([pipeline(characters=True)], 5)
     limit = lengths.limit(3)
     assert lengths.count_units("x" * (GIANT_WORD * 3 + 1), limit) == GIANT_WORD * 3 + 1
+
+
+# ---- word alignment ----------------------------------------------------------------------------------------
+# Given pairs are aligned as the search aligns its translations.
+
+
+@pytest.fixture(scope="module")
+def run() -> TorchRun:
+    """It has attention and subwords."""
+    return TorchRun.of(MODELS / "translator")
+
+
+def test_forced_alignments_are_those_of_the_search(run: TorchRun) -> None:
+    """Where the search has cut its words as the subwords do."""
+    member = run.members[0]
+    lines = (MODELS / "source.en").read_text(encoding="utf-8").split("\n")[:20]
+    sources = [" ".join(member.source.words(line)) for line in lines]
+    run = run.for_text(tokenized=True)
+    translations = run.search(TranslationRequest(sources), BeamConfig(beam_size=2))
+    pairs, expected = [], []
+    for source, [best, *_] in zip(sources, translations, strict=True):
+        translation = run.translation(source, best)
+        target = " ".join(translation.words)
+        if run.target_ids(target) == best.words:
+            pairs.append((source, target))
+            expected.append(set(translation.alignment))
+    aligned = align(run, pairs)
+    assert aligned == expected and sum(map(len, aligned)) > 50
+    backwards = align(run, pairs[::-1])
+    assert backwards[::-1] == aligned and align(run, pairs[:1]) == aligned[:1]
+
+
+def test_every_target_word_is_linked_and_empty_sides_have_no_links(run: TorchRun) -> None:
+    pairs = [("the man sleeps .", "l' homme dort ."), ("", "oui"), ("yes", ""), ("", "")]
+    found = align(run.for_text(tokenized=True), pairs)
+    assert {target for _, target in found[0]} == set(range(4)) and found[1:] == [set()] * 3
+    with pytest.raises(DataError):
+        align(run, [("a " * 300, "b")])
+
+
+def test_models_without_attention_are_refused(tiny: Path) -> None:
+    with pytest.raises(ConfigError, match="has no attention to align by"):
+        check_attention(TorchRun.of(tiny / "run"))
+
+
+def test_the_command_writes_them_beside_the_scores(
+    run: TorchRun, tiny: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s").write_text("The man sleeps.\n\nA boy.\n")
+    (tmp_path / "t").write_text("L'homme dort.\n\nUn garçon.\n", encoding="utf-8")
+    run_dir = shutil.copytree(MODELS / "translator", tmp_path / "run")  # it takes a file
+    given = [str(run_dir), "-q", "-s", str(tmp_path / "s"), "-t", str(tmp_path / "t")]
+    assert score.main([*given, "-o", str(tmp_path / "plain")]) == 0
+    assert score.main([*given, "-o", str(tmp_path / "out"), "--alignments", str(tmp_path / "links")]) == 0
+    assert (tmp_path / "out").read_text() == (tmp_path / "plain").read_text()
+    lines = (tmp_path / "links").read_text().split("\n")[:-1]
+    pairs = zip(
+        *((tmp_path / name).read_text(encoding="utf-8").split("\n")[:-1] for name in "st"), strict=True
+    )
+    assert [parse(line, "") for line in lines] == align(run, list(pairs))
+    plain = [
+        str(shutil.copytree(tiny / "run", tmp_path / "without")),
+        *given[1:],
+        "-o",
+        str(tmp_path / "x"),
+        "--alignments",
+        str(tmp_path / "y"),
+    ]
+    assert score.main(plain) == 2 and "has no attention to align by" in capfd.readouterr().err
+    assert not (tmp_path / "y").exists()

@@ -10,7 +10,7 @@ import smt_bridge
 from nmt.errors import ConfigError
 from nmt.formats import nbest, phrase_table
 from nmt.lm.base import choose_scorer
-from nmt.runs import alignment, checkpoint, language_model
+from nmt.runs import checkpoint, joint, language_model
 from nmt.runs.language_model import MixtureFile, MixtureModel, fingerprint
 from smt_bridge.cli import rescore
 from smt_bridge.features.base import WordPairs, of_phrases
@@ -91,13 +91,13 @@ def joint_feature(run: Path, kind: str = "joint", **settings: object) -> Joint:
 
 def test_one_by_one_through_the_run(run: Path) -> None:
     """Escapes are undone; the target's end symbol is affiliated with that of the source."""
-    saved, expected = alignment.load_aligned(run).for_text(tokenized=True), []
+    saved, expected = joint.load_aligned(run).for_text(tokenized=True), []
     assert PAIRS.affiliations
     for words, source, places in zip(PAIRS.targets, PAIRS.source_of, PAIRS.affiliations, strict=True):
         text = " ".join(words).replace("&apos;", "'")
         points = " ".join(f"{place}-{number}" for number, place in enumerate(places))
         pair = (" ".join(PAIRS.sources[source]), text, points)
-        (scores,) = alignment.aligned_word_scores(saved, [pair], "l")
+        (scores,) = joint.aligned_word_scores(saved, [pair], "l")
         expected.append(sum(scores))
     assert joint_feature(run).score(PAIRS).tolist() == pytest.approx(expected, abs=1e-5)
     part = joint_feature(run).score(PAIRS.take([5, 3])).tolist()
@@ -128,15 +128,15 @@ def test_the_other_direction_scores_the_exchanged_pair(run: Path) -> None:
 def test_from_right_to_left(tmp_path: Path) -> None:
     """One by one through the run, whose word scores are in the order of the line."""
     run = joint_run(tmp_path, "model.direction=right-to-left", "training.max_steps=20")
-    saved = alignment.load_aligned(run).for_text(tokenized=True)
+    saved = joint.load_aligned(run).for_text(tokenized=True)
     rows = [("a b e", "p t'", "0-0 2-1"), ("c", "r u u", "0-0"), ("a b", "p q", "0-0 1-1")]
     pairs = WordPairs(
         [row[0].split() for row in rows], [row[1].split() for row in rows], [0, 1, 2], True,
         [[0, 2], [0, 0, 0], [0, 1]],
     )  # fmt: skip
-    found = alignment.aligned_word_scores(saved, rows, "l")
+    found = joint.aligned_word_scores(saved, rows, "l")
     assert joint_feature(run).score(pairs).tolist() == pytest.approx([sum(line) for line in found], abs=1e-5)
-    (changed,) = alignment.aligned_word_scores(saved, [("a b", "r q", "0-0 1-1")], "l")
+    (changed,) = joint.aligned_word_scores(saved, [("a b", "r q", "0-0 1-1")], "l")
     assert changed[1] == pytest.approx(found[2][1], abs=1e-5), "the last word does not see the first"
     assert abs(changed[0] - found[2][0]) > 1e-4 and abs(changed[2] - found[2][2]) > 1e-4
 

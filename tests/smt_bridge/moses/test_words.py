@@ -82,7 +82,7 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
     propose.load_networks(args)
     getattr(run, side).subwords = Raw([])
     monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given, **more: run)
-    monkeypatch.setattr("nmt.runs.alignment.load_aligned", lambda *given: run)
+    monkeypatch.setattr("nmt.runs.joint.load_aligned", lambda *given: run)
     for use in users:
         use()
     refused: list[Callable[[], object]] = [

@@ -14,7 +14,8 @@ from nmt.data.affiliation import affiliations
 from nmt.errors import CheckpointError, ConfigError
 from nmt.formats import nbest
 from nmt.lm.cslm import CSLM
-from nmt.runs import alignment, checkpoint
+from nmt.runs import checkpoint
+from nmt.runs.joint import aligned_word_scores, load_aligned
 from nmt.text.vocab import BOS, EOS
 from smt_bridge.cli import decode, rescore
 from smt_bridge.decoder.features import load_joint, load_network, load_translator
@@ -290,7 +291,7 @@ def test_unlimited_stacks_are_exhaustive(joint: Path, tmp_path: Path) -> None:
 def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None:
     """log p of the target, word by word, given the affiliations of its phrases."""
     made = decoder(joint_model(tmp_path, joint, 3), stack=20, nbest=20)
-    run = alignment.load_aligned(joint).for_text(tokenized=True)
+    run = load_aligned(joint).for_text(tokenized=True)
     place = list(made.system.sizes).index("NNJM0")
     for number in range(4):
         line = sentence(number, 4)
@@ -305,7 +306,7 @@ def test_values_are_those_of_the_derivation(joint: Path, tmp_path: Path) -> None
                 points += [f"{begin + source}-{at + k}" for k, source in enumerate(own)]
                 at += length
             text = " ".join(derivation.text).replace("&apos;", "'")
-            (scores,) = alignment.aligned_word_scores(run, [(line, text, " ".join(points))], "list")
+            (scores,) = aligned_word_scores(run, [(line, text, " ".join(points))], "list")
             assert derivation.features[place] == pytest.approx(sum(scores), abs=1e-4)
 
 
