@@ -1,0 +1,1 @@
+"""What the toolkit reaches on a GPU: see `__main__`."""
