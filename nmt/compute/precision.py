@@ -3,7 +3,8 @@
 import functools
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
 
@@ -125,6 +126,8 @@ class Mixed(TorchFunctionMode):
         """Matrix product in bf16, or in fp32 if it is small: (n, k), (k, m) -> (n, m) in fp32"""
         if a.shape[0] * b.numel() < SMALL_PRODUCT and a.dtype == b.dtype:
             return a @ b
+        if a.device.type == "cuda":  # its bf16 units can return their sums in fp32
+            return torch.mm(a.bfloat16(), self.round(b), out_dtype=torch.float32)
         return (a.bfloat16() @ self.round(b)).float()
 
     def __torch_function__(
@@ -151,6 +154,26 @@ class Mixed(TorchFunctionMode):
         ):
             return deliver_product(function, args, kwargs, self.product(args[-2], args[-1]))
         return function(*args, **kwargs)
+
+
+def bf16_products(device: torch.device, autocast: bool = False) -> AbstractContextManager[object]:
+    """Context for training with matrix products in bf16: `Mixed` or, on a GPU for models with `autocast`,
+    torch's own, in which results of products are bf16, too."""
+    if autocast and device.type == "cuda":
+        # without its cache, which would keep the rounded weights of another update from a CUDA graph
+        return torch.autocast("cuda", torch.bfloat16, cache_enabled=False)
+    return Mixed()
+
+
+@contextmanager
+def mixed_instead_of_autocast(device: torch.device) -> Iterator[None]:
+    """Context for hand-written passes, which write products to memory of their own: `Mixed` takes the place
+    of torch's autocast, where that is on."""
+    if device.type == "cuda" and torch.is_autocast_enabled("cuda"):
+        with torch.autocast("cuda", enabled=False), Mixed():
+            yield
+    else:
+        yield
 
 
 def round_operand(value: Tensor) -> Tensor:

@@ -176,35 +176,55 @@ class Packed:
     order: Tensor  # (B,) sentence of each row
     rows: Tensor  # (N,) row of each token
     last: Tensor  # (B,) index of the last token of each row
+    steps: Tensor  # (N,) step of each token
+    starts: Tensor  # (T,) index of the first token of each step
+    padded: bool = False  # whether sentences are followed by tokens that do not belong to them, see `pad`
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the fields, all of 64-bit integers."""
+        return self.ids, self.order, self.rows, self.last, self.steps, self.starts
+
+    def of_tensors(self, tensors: Sequence[Tensor]) -> "Packed":
+        """A batch of the same shape with other `tensors`."""
+        ids, order, rows, last, steps, starts = tensors
+        return Packed(ids, self.sizes, order, rows, last, steps, starts, self.padded)
 
     def to(self, device: torch.device | str) -> "Packed":
         """A copy on another device."""
-        return Packed(
-            ids=self.ids.to(device),
-            sizes=self.sizes,
-            order=self.order.to(device),
-            rows=self.rows.to(device),
-            last=self.last.to(device),
-        )
-
-    @property
-    def steps(self) -> Tensor:
-        """The step of each token: (N,)"""
-        return torch.arange(len(self.sizes), device=self.ids.device).repeat_interleave(
-            torch.tensor(self.sizes, device=self.ids.device)
-        )
+        return self.of_tensors(copy_tensors(self.tensors, device))
 
     @property
     def lengths(self) -> Tensor:
-        """Tokens of each row, non-increasing: (B,)"""
-        return torch.bincount(self.rows, minlength=len(self.order))
+        """Tokens of each row, non-increasing, those of padding not counted: (B,)"""
+        return self.steps[self.last] + 1
 
     def reversed_order(self, fixed: int = 0) -> Tensor:
         """Indices (N,) that reverse each sentence except its last `fixed` tokens: ids[reversed_order()] are
         the tokens in that order."""
         steps, last = self.steps, (self.lengths - 1 - fixed)[self.rows]
-        starts = torch.tensor([0, *self.sizes[:-1]], device=self.ids.device).cumsum(0)
-        return starts[torch.where(steps <= last, last - steps, steps)] + self.rows
+        return self.starts[torch.where(steps <= last, last - steps, steps)] + self.rows
+
+    def pad(self, steps: int, sentences: int) -> "Packed":
+        """A batch on the CPU in a shape that other batches share: as many `sentences`, the added ones of a
+        single end symbol, all of them followed by end symbols to as many `steps`. Only `lengths`, `last` and
+        what follows from them tell the sentences from the padding."""
+        T, B = steps, sentences
+        ids = self.ids.new_full((T, B), EOS)
+        ids[self.steps, self.rows] = self.ids
+        added = torch.arange(len(self.order), B)
+        lengths = torch.cat([self.lengths, torch.ones_like(added)])
+        rows = torch.arange(B)
+        return Packed(
+            ids=ids.flatten(),
+            sizes=[B] * T,
+            order=torch.cat([self.order, added]),
+            rows=rows.repeat(T),
+            last=(lengths - 1) * B + rows,
+            steps=torch.arange(T).repeat_interleave(B),
+            starts=torch.arange(T) * B,
+            padded=True,
+        )
 
     def grid(self, values: Tensor, rows: Tensor | None = None) -> Tensor:
         """Lay out values of the tokens, (N, K), as a grid padded with zeros: (B, T, K). Sentence i of the
@@ -221,6 +241,16 @@ class Packed:
         for part, sentence in zip(parts, self.order.tolist(), strict=True):
             result[sentence] = part
         return result
+
+
+def copy_tensors(tensors: Sequence[Tensor], device: torch.device | str) -> list[Tensor]:
+    """Copy tensors of 64-bit integers to a device; those on the CPU go to a GPU all at once, without waiting
+    for it."""
+    if torch.device(device).type == "cpu" or tensors[0].device.type != "cpu":
+        return [tensor.to(device) for tensor in tensors]
+    flat = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
 
 
 @dataclass
@@ -245,14 +275,44 @@ class Batch:
     target: Packed
     previous: Tensor  # (N_target,)
     guidance: Guidance | None = None
+    counted: Tensor | None = None  # (N_target,) 1 for a token of the target, 0 for padding; None: all count
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of both sides, `previous` and, if there is padding, `counted`, all of 64-bit
+        integers."""
+        tensors = *self.source.tensors, *self.target.tensors, self.previous
+        return tensors if self.counted is None else (*tensors, self.counted)
+
+    def of_tensors(self, tensors: Sequence[Tensor]) -> "Batch":
+        """A batch of the same shape with other `tensors`, without guidance."""
+        sides, first = len(self.source.tensors), 2 * len(self.source.tensors)
+        return Batch(
+            source=self.source.of_tensors(tensors[:sides]),
+            target=self.target.of_tensors(tensors[sides:first]),
+            previous=tensors[first],
+            counted=None if self.counted is None else tensors[first + 1],
+        )
 
     def to(self, device: torch.device | str) -> "Batch":
         """A copy on another device."""
+        moved = self.of_tensors(copy_tensors(self.tensors, device))
+        return replace(moved, guidance=self.guidance and self.guidance.to(device))
+
+    def pad(self, source_steps: int, target_steps: int, sentences: int) -> "Batch":
+        """A batch on the CPU in a shape that other batches share, see `Packed.pad`. Its cost is that of this
+        batch for a model that leaves out what is not `counted`. Without guidance."""
+        target = self.target.pad(target_steps, sentences)
+        previous = torch.full_like(target.ids, EOS).view(target_steps, sentences)
+        counted = torch.zeros_like(previous)
+        previous[0] = BOS
+        previous[self.target.steps, self.target.rows] = self.previous
+        counted[self.target.steps, self.target.rows] = 1
         return Batch(
-            self.source.to(device),
-            self.target.to(device),
-            self.previous.to(device),
-            self.guidance and self.guidance.to(device),
+            source=self.source.pad(source_steps, sentences),
+            target=target,
+            previous=previous.flatten(),
+            counted=counted.flatten(),
         )
 
     @property
@@ -288,13 +348,15 @@ def pack(sentences: Sequence[Ids]) -> Packed:
     filled = np.arange(lengths[0])[:, None] < lengths  # (T, B)
     sizes = filled.sum(1)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    rows = np.broadcast_to(np.arange(len(sentences)), filled.shape)[filled]
+    steps, rows = filled.nonzero()
     return Packed(
         ids=torch.from_numpy(grid[filled]),
         sizes=sizes.tolist(),
         order=torch.from_numpy(order),
-        rows=torch.from_numpy(rows.copy()),
+        rows=torch.from_numpy(rows),
         last=torch.from_numpy(starts[lengths - 1] + np.arange(len(sentences))),
+        steps=torch.from_numpy(steps),
+        starts=torch.from_numpy(starts),
     )
 
 

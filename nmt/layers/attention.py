@@ -65,7 +65,11 @@ class WordGrid:
         steps = packed.steps
         index = packed.order[packed.rows] * T + steps
         mask = None
-        if len(index) < B * T:
+        if packed.padded:
+            outside = torch.arange(T, device=index.device) >= packed.lengths[:, None]
+            mask = like.new_zeros(B, T).masked_fill_(outside, -torch.inf)
+            mask = torch.empty_like(mask).index_copy_(0, packed.order, mask)
+        elif len(index) < B * T:
             mask = like.new_full((B * T,), -torch.inf).index_fill_(0, index, 0).view(B, T)
         return WordGrid(index, steps, (B, T), mask)
 
@@ -298,10 +302,11 @@ class _AttentiveGRUFunction(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Context, x: Tensor, start: Tensor, gates_matrix: Tensor, matrix: Tensor, context_matrix: Tensor,
-        keys: Tensor, values: Tensor, mask: Tensor, query: Tensor, energy: Tensor, sizes: list[int],
+        keys: Tensor, values: Tensor, mask: Tensor, query: Tensor, energy: Tensor, cell: Tensor,
+        sizes: list[int],
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-        """x (N, 3H), start (B, H), keys (B, L, A), values (B, L, D) -> states (N, H), contexts (N, D),
-        weights (N, L)"""
+        """x (N, 3H), start (B, H), keys (B, L, A), values (B, L, D), `cell` (N,): see `values_gradient` ->
+        states (N, H), contexts (N, D), weights (N, L)"""
         (N, _), H, (_, L, D) = x.shape, start.shape[1], values.shape
         gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
         reset, candidate, states = x.new_empty(N, H), x.new_empty(N, H), x.new_empty(N, H)
@@ -328,7 +333,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             gates_matrix, matrix, context_matrix, keys, values, query, energy,
             gates, previous, reset, candidate, contexts, weights,
         )  # fmt: skip
-        ctx.sizes = sizes
+        ctx.sizes, ctx.values = sizes, cell  # a tensor that needs no gradient
         ctx.set_materialize_grads(False)  # most trainings need no gradient of the weights
         return states, contexts, weights
 
@@ -379,19 +384,16 @@ class _AttentiveGRUFunction(torch.autograd.Function):
         d_keys *= energy
         return (
             dx, dh, dx[:, : 2 * H].t() @ previous, dx[:, 2 * H :].t() @ reset, dx.t() @ contexts,
-            d_keys, values_gradient(weights, d_context, ctx.sizes), None,
-            2 * (d_query_rows.t() @ previous), 2 * d_energy[None], None,
+            d_keys, values_gradient(weights, d_context, ctx.values, ctx.sizes), None,
+            2 * (d_query_rows.t() @ previous), 2 * d_energy[None], None, None,
         )  # fmt: skip
 
 
-def values_gradient(weights: Tensor, d_context: Tensor, sizes: list[int]) -> Tensor:
+def values_gradient(weights: Tensor, d_context: Tensor, cell: Tensor, sizes: list[int]) -> Tensor:
     """Gradient of the annotations, Σ_i a_ij d_i: attention weights (N, L), gradients of contexts (N, D) ->
-    (B, L, D). One matrix product per sentence, over all its steps. `sizes`: the number of rows at each
-    step."""
-    L, D, B, device = weights.shape[1], d_context.shape[1], sizes[0], weights.device
-    steps = torch.arange(len(sizes), device=device).repeat_interleave(torch.tensor(sizes, device=device))
-    row = torch.cat([torch.arange(rows, device=device) for rows in sizes])
-    cell = row * len(sizes) + steps
+    (B, L, D). One matrix product per sentence, over all its steps. `cell` (N,): the place of each word in a
+    grid (B, T), flattened; `sizes`: the number of rows at each step."""
+    L, D, B = weights.shape[1], d_context.shape[1], sizes[0]
     grid_a = weights.new_zeros(B * len(sizes), L).index_copy_(0, cell, weights).view(B, -1, L)
     grid_d = weights.new_zeros(B * len(sizes), D).index_copy_(0, cell, d_context).view(B, -1, D)
     return torch.bmm(grid_a.transpose(1, 2), grid_d)
@@ -403,15 +405,16 @@ def attend(
     x: Tensor,
     start: Tensor,
     memory: AttentionMemory,
-    sizes: list[int],
+    target: Packed,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Run a GRU with attention over all words of a batch: projected words `x` (N, 3H), start (B, H) and
     memory of B sentences, longest target first -> states (N, H), contexts (N, D), attention weights (N, L).
-    `cell`: with a context, reset `before` and gate `keep_old`; `sizes`: the number of rows at each step."""
+    `cell`: with a context, reset `before` and gate `keep_old`; `target`: the layout of the words."""
     assert cell.reset == "before" and cell.gate == "keep_old" and cell.context is not None
     return apply_triple(
         _AttentiveGRUFunction, x, start, cell.recurrent_gates, cell.recurrent, cell.context,
-        memory.keys, memory.values, memory.mask, attention.query, attention.energy, sizes,
+        memory.keys, memory.values, memory.mask, attention.query, attention.energy,
+        target.rows * len(target.sizes) + target.steps, target.sizes,
     )  # fmt: skip
 
 

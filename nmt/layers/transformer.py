@@ -56,9 +56,11 @@ class SinusoidalPositions(nn.Module):
         self.size = size
         self.register_buffer("cached", self.table(SINUSOIDS, size).float(), persistent=False)
 
-    def forward(self, positions: Tensor) -> Tensor:
-        """Look up the vectors of positions, computing those beyond the table: (N,) -> (N, D)"""
-        count = int(positions.max()) + 1 if len(positions) else 0
+    def forward(self, positions: Tensor, count: int = 0) -> Tensor:
+        """Look up the vectors of positions, computing those beyond the table: (N,) -> (N, D). `count`: all
+        positions are below it; 0: the largest is looked up, for which a GPU is waited for."""
+        if not count:
+            count = int(positions.max()) + 1 if len(positions) else 0
         table = self.cached if count <= len(self.cached) else self.table(count, self.size).to(self.cached)
         return table.index_select(0, positions)
 
@@ -76,8 +78,8 @@ class LearnedPositions(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(longest, size))
 
-    def forward(self, positions: Tensor) -> Tensor:
-        """Look up the vectors of positions: (N,) -> (N, D)"""
+    def forward(self, positions: Tensor, count: int = 0) -> Tensor:
+        """Look up the vectors of positions: (N,) -> (N, D). `count` is ignored."""
         return self.weight.index_select(0, positions.clamp(max=len(self.weight) - 1))
 
 
@@ -87,7 +89,7 @@ class NoPositions(nn.Module):
     def __init__(self, size: int, longest: int) -> None:
         super().__init__()
 
-    def forward(self, positions: Tensor) -> Tensor:
+    def forward(self, positions: Tensor, count: int = 0) -> Tensor:
         """Zero at every position: (N,) -> ()"""
         return torch.zeros((), device=positions.device)
 
@@ -436,9 +438,9 @@ class Stack(nn.Module):
         """The layers, the lowest first."""
         return list(self.layers)  # type: ignore[arg-type]
 
-    def embed(self, token_ids: Tensor, positions: Tensor) -> Tensor:
-        """(N,), (N,) -> (N, D)"""
-        x = self.embedding(token_ids) + self.positions(positions)
+    def embed(self, token_ids: Tensor, positions: Tensor, count: int = 0) -> Tensor:
+        """(N,), (N,) -> (N, D). `count`: all positions are below it; 0: unknown."""
+        x = self.embedding(token_ids) + self.positions(positions, count)
         return dropout(x, self.dropout, self.training)
 
     def memory(self, states: Tensor, grid: WordGrid) -> list[AttentionMemory]:
@@ -453,7 +455,7 @@ class Stack(nn.Module):
         self, token_ids: Tensor, grid: WordGrid, memory: Sequence[AttentionMemory], shown: WeightSelection
     ) -> tuple[Tensor, Tensor | None]:
         """Run `forward` and also return the attention weights that `shown` selects: (N, L)"""
-        x = self.embed(token_ids, grid.steps)
+        x = self.embed(token_ids, grid.steps, grid.shape[1])
         to_source = LayerwiseAttention(grid, memory, shown)
         again = self.recompute and torch.is_grad_enabled()
         for index in range(len(self.layers)):

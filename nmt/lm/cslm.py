@@ -125,12 +125,10 @@ class CSLM(FeatureLM):
 
     def contexts(self, text: Packed) -> Tensor:
         """The previous n - 1 words of each word, with <s> before the beginning of the sentence: (N, n - 1)"""
-        steps = text.steps
-        starts = torch.tensor([0, *text.sizes[:-1]], device=steps.device).cumsum(0)
-        columns = []
+        steps, columns = text.steps, []
         for back in range(self.order - 1, 0, -1):
             exists = steps >= back
-            index = starts[(steps - back).clamp(min=0)] + text.rows
+            index = text.starts[(steps - back).clamp(min=0)] + text.rows
             columns.append(torch.where(exists, text.ids[torch.where(exists, index, 0)], BOS))
         return torch.stack(columns, 1)
 

@@ -23,11 +23,21 @@ from nmt.data.aligned import AlignedBatch
 from nmt.data.batches import Batch, Ids
 from nmt.layers.batch_scores import Walk
 from nmt.layers.output import OutputLayer
+from nmt.layers.output.softmax import Softmax
 from nmt.models.config import ModelConfig
 
 State = TypeVar("State")
 Begun = TypeVar("Begun", covariant=True)  # a state that a protocol only returns
 Source = Any  # a sentence as the model reads it: Ids for most models, a Reading for an ensemble
+
+
+def target_cost(layer: OutputLayer, features: Tensor, batch: Batch, smoothing: float) -> Tensor:
+    """Σ -log p of the targets of a batch, padding left out, from output features (N, K): (). `smoothing`: the
+    share of each token's weight that is spread over all words. Only `Softmax` takes padding."""
+    if batch.counted is None:
+        return layer.cross_entropy(features, batch.target.ids, smoothing)
+    assert isinstance(layer, Softmax)
+    return layer.padded_cross_entropy(features, batch.target.ids, batch.counted, smoothing)
 
 
 @runtime_checkable
@@ -71,6 +81,7 @@ class TranslationModel(nn.Module, Generic[State]):
     logarithms are natural."""
 
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
+    autocast: ClassVar[bool] = False  # bf16 on a GPU: activations are bf16, too (torch.autocast)
 
     def __init__(
         self,
@@ -96,6 +107,11 @@ class TranslationModel(nn.Module, Generic[State]):
         """Σ -log p(target | source) over a batch, and with `guidance` the cost of the attention weights: ().
         `smoothing`: the share of each token's weight that is spread over all words (label smoothing)."""
         raise NotImplementedError
+
+    @property
+    def takes_padding(self) -> bool:
+        """Whether `loss` leaves out the padding of a batch, see `Batch.pad`."""
+        return False
 
     def cost(self, batch: Batch, smoothing: float, carried: Tensor | None) -> tuple[Tensor, None]:
         """Loss, (), to differentiate, and the state to carry to the next batch: None, since only language

@@ -28,9 +28,10 @@ from nmt.layers.cells import GRU, Cell, penalized_parts, repeat, total_penalty
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputLayer, OutputSettings, make_output
+from nmt.layers.output.softmax import Softmax
 from nmt.models.config import RNNConfig, check_one_vocabulary
 from nmt.models.encoders import ENCODER_CLASSES, Encoded, GrConvEncoder, RNNEncoder
-from nmt.models.protocols import TranslationModel
+from nmt.models.protocols import TranslationModel, target_cost
 from nmt.text.vocab import BOS
 
 # ---- deep output -------------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ class RNNDecoder(nn.Module):
         memory = self.memory(attention, encoded, rows)
         x = self.cell.project(embedded)
         if isinstance(self.cell, GRU) and self.cell.reset == "before" and self.cell.gate == "keep_old":
-            return attend(attention, self.cell, x, start, memory, target.sizes)
+            return attend(attention, self.cell, x, start, memory, target)
         # Other cells use plain autograd, which is slower.
         state, end, states, contexts, weights = start, 0, [], [], []
         for size in target.sizes:
@@ -427,6 +428,11 @@ class RNNTranslator(TranslationModel[DecoderState]):
     def attends(self) -> bool:
         return self.decoder.attention is not None
 
+    @property
+    def takes_padding(self) -> bool:
+        plain = type(self.decoder.layer) is Softmax and not self.penalized
+        return plain and isinstance(self.encoder, RNNEncoder)
+
     def unroll(self, batch: Batch) -> Tensor:
         """Output features of all target tokens: (N, K)"""
         features, _ = self.decoder.attended(self.encoder(batch.source), batch.target, batch.previous)
@@ -436,10 +442,10 @@ class RNNTranslator(TranslationModel[DecoderState]):
         """The loss that `TranslationModel` defines and, in training, the penalties that parts of the model
         add: ()"""
         if batch.guidance is None:
-            cost = self.decoder.layer.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+            cost = target_cost(self.decoder.layer, self.unroll(batch), batch, smoothing)
         else:
             features, weights = self.attended(batch)
-            cost = self.decoder.layer.cross_entropy(features, batch.target.ids, smoothing)
+            cost = target_cost(self.decoder.layer, features, batch, smoothing)
             cost = cost + alignment_cost(weights, batch.guidance)
         return cost + total_penalty(self.penalized) if self.penalized else cost
 

@@ -36,9 +36,10 @@ from nmt.layers.key_values import (
     SourceWords,
 )
 from nmt.layers.output import OutputLayer, OutputSettings, check_output, make_output
+from nmt.layers.output.softmax import Softmax
 from nmt.layers.transformer import Stack, TransformerSizes, WeightSelection
 from nmt.models.config import ModelConfig, check_one_vocabulary
-from nmt.models.protocols import TranslationModel
+from nmt.models.protocols import TranslationModel, target_cost
 from nmt.text.vocab import BOS
 
 
@@ -177,6 +178,7 @@ class Transformer(TranslationModel[TransformerState]):
     symbol, as targets do."""
 
     Config = TransformerConfig
+    autocast = True
 
     def __init__(
         self,
@@ -213,6 +215,10 @@ class Transformer(TranslationModel[TransformerState]):
         grid = WordGrid.of(source, self.encoder.embedding.weight)
         return self.encoder(source.ids, grid), grid
 
+    @property
+    def takes_padding(self) -> bool:
+        return type(self.output) is Softmax
+
     def unroll(self, batch: Batch) -> Tensor:
         """Output features of all target tokens: (N, D)"""
         features: Tensor = self.decoder(batch.previous, *self.decoder_inputs(batch))
@@ -230,10 +236,9 @@ class Transformer(TranslationModel[TransformerState]):
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         if batch.guidance is None:
-            return self.output.cross_entropy(self.unroll(batch), batch.target.ids, smoothing)
+            return target_cost(self.output, self.unroll(batch), batch, smoothing)
         features, weights = self.attended(batch)
-        cost = self.output.cross_entropy(features, batch.target.ids, smoothing)
-        return cost + alignment_cost(weights, batch.guidance)
+        return target_cost(self.output, features, batch, smoothing) + alignment_cost(weights, batch.guidance)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         with torch.no_grad():

@@ -7,12 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Self, cast
 
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from nmt.compute.precision import Mixed
+from nmt.compute.precision import bf16_products
 from nmt.lm.base import Carried
 from nmt.training.config import RunConfig, TrainingConfig
+from nmt.training.cuda_graphs import CostGraphs
 from nmt.training.optimizers import WeightAverage, make_optimizer
 from nmt.training.parallel import Team
 from nmt.training.protocols import AnyBatch, Callback, Stream, Trainable
@@ -93,6 +94,8 @@ class TrainingJob:
     log_sizes: tuple[int, int] | None = None  # bytes of train.tsv and dev.tsv at the last save; None: new run
     spare: AnyBatch | None = None  # computed and discarded by a process that has no batch of its own
     largest: BatchSize = BatchSize()  # of the batches that fit into memory since this start
+    unread: list[tuple[Tensor, Tensor]] = field(default_factory=list)  # cost, norm of updates on a GPU
+    graphs: CostGraphs | None = None  # on a GPU: see nmt/training/cuda_graphs.py
 
     def set_up(
         self, model: Trainable, stream: Stream, validate: Callable[[], DevScore] | None = None
@@ -112,6 +115,8 @@ class TrainingJob:
         )
         if config.ema > 0 and self.team.first:
             self.average = WeightAverage(model.parameters(), config.ema)
+        if model.device.type == "cuda" and self.team.size == 1 and getattr(model, "takes_padding", False):
+            self.graphs = CostGraphs(model, config.label_smoothing, self.use_precision)
 
     @property
     def directory(self) -> Path:
@@ -142,7 +147,9 @@ class TrainingJob:
 
     def use_precision(self) -> AbstractContextManager[object]:
         """Context in which matrix products have the configured precision."""
-        return Mixed() if self.config.precision == "bf16" else nullcontext()
+        if self.config.precision != "bf16":
+            return nullcontext()
+        return bf16_products(self.model.device, getattr(self.model, "autocast", False))
 
     def use_average(self) -> AbstractContextManager[None]:
         """Context in which the model has the weights to validate and save: their moving average, if there is

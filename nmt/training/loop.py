@@ -13,6 +13,7 @@ from itertools import islice
 from typing import NamedTuple, TypeVar
 
 import torch
+from torch import Tensor
 
 from nmt.errors import UserError, ran_out_of_memory
 from nmt.io import progress as bars
@@ -50,8 +51,7 @@ def train(job: TrainingJob) -> str:
     try:
         reason = run_updates(job, logs)
         if reason == "signal":
-            with job.team.busy():
-                save(job, logs.tables)
+            save_only(job, logs)
         elif job.progress.validated != job.progress.step:
             validate_and_save(job, logs)
     finally:
@@ -72,16 +72,16 @@ def run_updates(job: TrainingJob, logs: TrainingLogs) -> str:
         for size, batches in show_progress(job, logs, groups(job, batch_count), batch_count):
             with report_out_of_memory(job, batches):
                 done = update(job, batches, job.team.idle(size))
-            count_update(progress, size, done)
+            count_update(job, size, done)
             logs.clock.tick()
             progress.seconds = logs.clock.seconds()
             if progress.step % config.log_every == 0:
-                write_log(job, logs, done.norm)
+                read_results(job)
+                write_log(job, logs, float(done.norm))
             if config.validate_every and progress.step % config.validate_every == 0:
                 validate_and_save(job, logs)
             elif config.save_every and progress.step % config.save_every == 0:
-                with job.team.busy():
-                    save(job, logs.tables)
+                save_only(job, logs)
             reason = agree(job, "signal" if job.stop() else limit_reached(config, progress))
             if reason:
                 break
@@ -118,8 +118,8 @@ def groups(job: TrainingJob, batch_count: int) -> Iterator[tuple[int, list[AnyBa
 class UpdateResult(NamedTuple):
     """Sizes and cost of an update, over all processes."""
 
-    cost: float  # sum of the costs of the batches, see Trainable.cost
-    norm: float  # of the gradient before clipping
+    cost: float | Tensor  # sum of the costs of the batches, see Trainable.cost; on a GPU a tensor ()
+    norm: float | Tensor  # of the gradient before clipping; on a GPU a tensor ()
     sentences: int
     words: int  # target units, end symbols included
 
@@ -130,12 +130,13 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
     result to the progress. `idle`: other processes have one more batch than this one. UserError if the
     gradient is not finite."""
     config, team = job.training, job.team
-    job.optimizer.zero_grad(set_to_none=True)
+    job.optimizer.zero_grad(set_to_none=job.graphs is None)
     sentences, words = team.totals(
         sum(batch.sentences for batch in batches), sum(batch.target_tokens for batch in batches)
     )
     divisor = {"sentence": sentences, "word": words, "sum": 1}[config.cost] or 1
-    cost = 0.0
+    cost: float | Tensor = 0.0
+    on_gpu = job.model.device.type == "cuda"
     team.begin_update(job.progress.step)
     with job.use_precision():
         # a process without a batch joins the exchange of gradients with 0 times those of another batch
@@ -143,6 +144,9 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
         if idle and job.spare is not None:
             weighted.append((job.spare, 0.0))
         for number, (batch, weight) in enumerate(weighted, 1):
+            if job.graphs is not None and (graphed := job.graphs.add_gradient(batch, divisor)) is not None:
+                cost = cost + graphed
+                continue
             batch, total = batch.to(job.model.device), None
             if team.size > 1:
                 with team.exchange(number == len(weighted)):
@@ -151,15 +155,14 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
             else:
                 total, job.carried = job.model.cost(batch, config.label_smoothing, job.carried)
                 torch.autograd.backward(total / divisor)  # Tensor.backward would leave the bf16 mode
-            cost += weight * float(total.detach())
-    [cost] = team.totals(cost)
+            value = total.detach().double()
+            cost = cost + weight * (value if on_gpu and team.size == 1 else float(value))
+    if team.size > 1:
+        [cost] = team.totals(float(cost))
     norm = clip(job.model.parameters(), config.clip)
     step = job.progress.step + 1
-    if not math.isfinite(norm):
-        raise UserError(
-            f"{job.directory}: the gradient is not finite at update {step}. {last_save(job)}. "
-            "Lower training.learning_rate or training.clip and start a new run with it"
-        )
+    if not isinstance(norm, Tensor):  # that of a GPU is read later
+        check_norm(job, norm, step)
     used = time_used(config, job.progress)
     factor = rate_factor(config.schedule, config.warmup, step, last_update(job), used)
     set_rate(job.optimizer, config.learning_rate * job.progress.decayed * factor)
@@ -171,14 +174,39 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
     return UpdateResult(cost, norm, int(sentences), int(words))
 
 
-def count_update(progress: TrainingProgress, batches: int, done: UpdateResult) -> None:
+def check_norm(job: TrainingJob, norm: float, step: int) -> None:
+    """UserError if the norm of the gradient of update `step` is not finite."""
+    if not math.isfinite(norm):
+        raise UserError(
+            f"{job.directory}: the gradient is not finite at update {step}. {last_save(job)}. "
+            "Lower training.learning_rate or training.clip and start a new run with it"
+        )
+
+
+def count_update(job: TrainingJob, batches: int, done: UpdateResult) -> None:
     """Add an update to the progress. `batches`: its number of batches, over all processes; `done`: its sizes
-    and cost."""
+    and cost. A cost on a GPU is left to `read_results`."""
+    progress = job.progress
     progress.step += 1
     progress.batch += batches
     progress.sentences += done.sentences
-    progress.log_cost += done.cost
     progress.log_words += done.words
+    if isinstance(done.cost, Tensor):
+        job.unread.append((done.cost, torch.as_tensor(done.norm)))
+    else:
+        progress.log_cost += done.cost
+
+
+def read_results(job: TrainingJob) -> None:
+    """Wait for a GPU and add the costs of the updates since the last call to the progress; on the CPU there
+    are none. UserError if a gradient was not finite."""
+    if not job.unread:
+        return
+    costs, norms = (torch.stack(values).tolist() for values in zip(*job.unread, strict=True))
+    job.unread.clear()
+    for number, (cost, norm) in enumerate(zip(costs, norms, strict=True), job.progress.step - len(costs) + 1):
+        check_norm(job, norm, number)
+        job.progress.log_cost += cost
 
 
 def write_log(job: TrainingJob, logs: TrainingLogs, norm: float) -> None:
@@ -211,9 +239,17 @@ def time_left(job: TrainingJob, logs: TrainingLogs) -> str:
     return "" if seconds is None else f"{bars.duration(seconds)} left"
 
 
+def save_only(job: TrainingJob, logs: TrainingLogs) -> None:
+    """Save without a validation. UserError as from `read_results` and `save`."""
+    read_results(job)
+    with job.team.busy():
+        save(job, logs.tables)
+
+
 def validate_and_save(job: TrainingJob, logs: TrainingLogs) -> None:
     """Validate, adapt the learning rate, and save, in the first process. The others return at once, and wait
     for it in `agree`. UserError as from `score_and_save`."""
+    read_results(job)
     job.progress.validated = job.progress.step
     if job.team.first:
         with job.team.busy():

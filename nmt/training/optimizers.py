@@ -117,14 +117,20 @@ def set_rate(optimizer: Optimizer, rate: float) -> None:
 
 
 @torch.no_grad()
-def clip(parameters: Iterable[Parameter], threshold: float) -> float:
+def clip(parameters: Iterable[Parameter], threshold: float) -> float | Tensor:
     """Scale all gradients so that their total norm, √Σ g², is at most `threshold` (0: leave them). Returns
-    the norm before, 0 without gradients. The sum over parameters is in double precision, unlike
-    torch.nn.utils.clip_grad_norm_."""
+    the norm before, 0 without gradients; on a GPU, for which it does not wait, as a tensor (). The sum over
+    parameters is in double precision, unlike torch.nn.utils.clip_grad_norm_."""
     grads: list[Tensor] = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    # waits for the device only once
-    norms: list[float] = torch.stack(torch._foreach_norm(grads)).tolist() if grads else []
-    norm = math.sqrt(sum(value**2 for value in norms))
+    if not grads:
+        return 0.0
+    norms = torch.stack(torch._foreach_norm(grads))
+    if norms.device.type != "cpu":
+        total = norms.double().square().sum().sqrt()
+        if threshold > 0:
+            torch._foreach_mul_(grads, (threshold / total).clamp_(max=1).to(norms.dtype))
+        return total
+    norm = math.sqrt(sum(value**2 for value in norms.tolist()))
     if threshold > 0 and norm > threshold:
         torch._foreach_mul_(grads, threshold / norm)
     return norm

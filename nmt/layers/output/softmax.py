@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply
-from nmt.compute.precision import round_operand
+from nmt.compute.precision import mixed_instead_of_autocast, round_operand
 from nmt.layers.output.base import OutputLayer
 
 # Rows of scores are padded to a multiple of this many floats: a row of 6,478 instead of 6,480 costs matrix
 # products a quarter of their speed.
 ALIGN = 16
 # Rows of V scores at a time: memory does not grow with the batch, and 256 x 15k floats still fit a shared
-# cache.
-BLOCK = 256
+# cache. A GPU needs more of them to be busy.
+BLOCK, GPU_BLOCK = 256, 8192
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -40,33 +40,51 @@ class _CrossEntropy(torch.autograd.Function):
         targets: Tensor,
         smoothing: float,
         penalty: float,
+        counted: Tensor | None,
     ) -> Tensor:
-        vocab_size = len(matrix)
+        with mixed_instead_of_autocast(features.device):
+            return _CrossEntropy.compute(ctx, features, matrix, bias, targets, smoothing, penalty, counted)
+
+    @staticmethod
+    def compute(
+        ctx: Context,
+        features: Tensor,
+        matrix: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        smoothing: float,
+        penalty: float,
+        counted: Tensor | None,
+    ) -> Tensor:
+        vocab_size, block = len(matrix), BLOCK if features.device.type == "cpu" else GPU_BLOCK
         matrix, all_bias = pad_vocabulary(matrix, bias)
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
         d_bias = None if bias is None or all_bias is None else torch.zeros_like(all_bias)
         total = features.new_zeros((), dtype=torch.float64)
-        for start in range(0, len(features), BLOCK):
-            rows = features[start : start + BLOCK]
-            answers = targets[start : start + BLOCK, None]
+        for start in range(0, len(features), block):
+            rows = features[start : start + block]
+            answers = targets[start : start + block, None]
+            counts = None if counted is None else counted[start : start + block, None]
             scores = F.linear(rows, matrix, all_bias)
             log_z = scores.logsumexp(1, keepdim=True) if penalty else None
             scores = torch.log_softmax(scores, 1)
-            total -= (1 - smoothing) * scores.gather(1, answers).sum(dtype=torch.float64)
+            total -= (1 - smoothing) * counted_sum(scores.gather(1, answers), counts)
             if smoothing:
-                total -= smoothing * scores[:, :vocab_size].mean(1).sum(dtype=torch.float64)
+                total -= smoothing * counted_sum(scores[:, :vocab_size].mean(1, keepdim=True), counts)
             scores.exp_()
             if log_z is not None:
-                total += penalty * log_z.double().square().sum()
+                total += penalty * counted_sum(log_z.double().square(), counts)
                 scores *= 1 + 2 * penalty * log_z
             # softmax minus the answer
             scores.scatter_add_(1, answers, scores.new_full(answers.shape, smoothing - 1))
             if smoothing:
                 scores[:, :vocab_size] -= smoothing / vocab_size
+            if counts is not None:
+                scores *= counts
             if d_bias is not None:
                 d_bias += scores.sum(0)
             scores = round_operand(scores)
-            torch.mm(scores, matrix, out=d_features[start : start + BLOCK])
+            torch.mm(scores, matrix, out=d_features[start : start + block])
             d_matrix.addmm_(scores.t(), rows)
         ctx.save_for_backward(
             d_features, d_matrix[:vocab_size], *([] if d_bias is None else [d_bias[:vocab_size]])
@@ -77,7 +95,13 @@ class _CrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Context, grad: Tensor) -> tuple[Tensor | None, ...]:
         d_features, d_matrix, *rest = ctx.saved_tensors
-        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None, None, None
+        return d_features * grad, d_matrix * grad, rest[0] * grad if rest else None, None, None, None, None
+
+
+def counted_sum(values: Tensor, counts: Tensor | None) -> Tensor:
+    """The sum of values (N, 1) in double precision, (), of those alone whose count (N, 1) is 1; without
+    `counts` of all."""
+    return (values if counts is None else values * counts).sum(dtype=torch.float64)
 
 
 def pad_vocabulary(matrix: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -198,7 +222,14 @@ class Softmax(OutputLayer):
         self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
     ) -> Tensor:
         """Σ -log p(target), natural logarithm, plus `penalty` times Σ (log Z)²: (N, K), (N,) -> ()"""
-        return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty)
+        return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty, None)
+
+    def padded_cross_entropy(
+        self, features: Tensor, targets: Tensor, counted: Tensor, smoothing: float = 0.0
+    ) -> Tensor:
+        """Σ -log p(target) over the tokens for which `counted` (N,) is 1; it is 0 for padding, which has no
+        gradient: (N, K), (N,) -> ()"""
+        return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, 0.0, counted)
 
     def target_log_probs(self, features: Tensor, targets: Tensor) -> Tensor:
         with torch.no_grad():

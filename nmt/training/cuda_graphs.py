@@ -1,0 +1,132 @@
+"""Training on a GPU with CUDA graphs: the cost and gradient of a batch, thousands of small kernels for a
+recurrent model, are recorded once for each shape of batches and then launched as one.
+
+Batches of about the same size are padded to one shape, see `batch_shape`, so that a training needs few
+graphs. A shape is recorded when it occurs for the second time."""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import torch
+from torch import Tensor
+
+from nmt.data.batches import Batch
+from nmt.errors import ran_out_of_memory
+from nmt.training.protocols import AnyBatch, Trainable
+
+log = logging.getLogger(__name__)
+
+MOST_GRAPHS = 200  # recorded; batches of other shapes are computed without a graph
+LEAST_STEP = 4  # lengths and numbers of sentences are rounded up to multiples of this or, ...
+PARTS = 8  # ... if they are large, to one of this many numbers between two powers of 2
+
+Shape = tuple[int, int, int]  # source units of the longest sentence, target units, sentences
+
+
+def rounded(count: int) -> int:
+    """The next larger number that shapes have, at most 12% above a large `count`."""
+    step: int = max(LEAST_STEP, (1 << (count.bit_length() - 1)) // PARTS)
+    return -(-count // step) * step
+
+
+def batch_shape(batch: Batch) -> Shape:
+    """The shape that a batch is padded to."""
+    return rounded(len(batch.source.sizes)), rounded(len(batch.target.sizes)), rounded(batch.sentences)
+
+
+class CostGraphs:
+    """The graphs of a training, one for each shape. They write to the gradients that the parameters have now:
+    set them to zero between updates, not to None."""
+
+    def __init__(
+        self, model: Trainable, smoothing: float, precision: Callable[[], AbstractContextManager[object]]
+    ) -> None:
+        """`model`: on a GPU, takes padding; `smoothing`: see `Trainable.cost`; `precision`: makes the context
+        of products in the configured precision."""
+        self.model, self.smoothing, self.precision = model, smoothing, precision
+        self.graphs: dict[Shape, CostGraph] = {}
+        self.seen: set[Shape] = set()
+        self.most = MOST_GRAPHS
+        # One memory for all: only one graph runs at a time, and none leaves a result there that is read after
+        # another has run.
+        self.pool = torch.cuda.graph_pool_handle()
+
+    def add_gradient(self, batch: AnyBatch, divisor: float) -> Tensor | None:
+        """Add the gradient of the cost of a batch on the CPU, divided by `divisor`, to those of the
+        parameters. Returns the cost, (); None for a batch that is to be computed without a graph."""
+        if not isinstance(batch, Batch) or batch.guidance is not None:
+            return None
+        shape = batch_shape(batch)
+        if graph := self.graphs.get(shape):
+            return graph.add_gradient(batch.pad(*shape), divisor)
+        if shape not in self.seen or len(self.graphs) >= self.most:
+            self.seen.add(shape)
+            return None
+        return self.record(shape, batch.pad(*shape), divisor)
+
+    def record(self, shape: Shape, batch: Batch, divisor: float) -> Tensor:
+        """Add the gradient of the first batch of a new graph, and record the graph. Without memory for it, no
+        more graphs are recorded."""
+        for parameter in self.model.parameters():
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        graph = CostGraph(self, batch)
+        cost = graph.warm_up(divisor)
+        try:
+            with torch.cuda.graph(graph.graph, pool=self.pool, stream=graph.stream):
+                graph.cost = graph.compute()
+        except RuntimeError as error:
+            if not ran_out_of_memory(error):
+                raise
+            self.most = len(self.graphs)
+            log.warning("no memory for more than %d CUDA graphs: other batches are slower", self.most)
+        else:
+            self.graphs[shape] = graph
+        return cost
+
+
+class CostGraph:
+    """The graph of one shape, and the memory that it reads its batch from."""
+
+    def __init__(self, graphs: CostGraphs, batch: Batch) -> None:
+        """`batch`: the first one, padded, on the CPU."""
+        self.model, self.smoothing, self.precision = graphs.model, graphs.smoothing, graphs.precision
+        device = graphs.model.device
+        self.numbers = flatten(batch).to(device, non_blocking=True)
+        sizes = [tensor.numel() for tensor in batch.tensors]
+        self.batch = batch.of_tensors(self.numbers.split(sizes))
+        self.divisor = torch.ones((), device=device)
+        self.stream = torch.cuda.Stream(device)
+        self.graph = torch.cuda.CUDAGraph()
+        self.cost = torch.zeros((), device=device)
+
+    def compute(self) -> Tensor:
+        """Add the gradient; returns the cost, ()."""
+        with self.precision():
+            cost, _ = self.model.cost(self.batch, self.smoothing, None)
+            torch.autograd.backward(cost / self.divisor)
+        return cost.detach().double()
+
+    def warm_up(self, divisor: float) -> Tensor:
+        """Add the gradient of the first batch without a graph, on the stream that records it: libraries
+        allocate what they need. Returns the cost, ()."""
+        self.divisor.fill_(divisor)
+        current = torch.cuda.current_stream(self.numbers.device)
+        self.stream.wait_stream(current)
+        with torch.cuda.stream(self.stream):
+            cost = self.compute()
+        current.wait_stream(self.stream)
+        return cost
+
+    def add_gradient(self, batch: Batch, divisor: float) -> Tensor:
+        """Add the gradient of a padded batch on the CPU; returns the cost, ()."""
+        self.numbers.copy_(flatten(batch), non_blocking=True)
+        self.divisor.fill_(divisor)
+        self.graph.replay()
+        return self.cost.clone()
+
+
+def flatten(batch: Batch) -> Tensor:
+    """All tensors of a batch on the CPU one after the other, in memory that a GPU reads by itself."""
+    return torch.cat([tensor.flatten() for tensor in batch.tensors]).pin_memory()
