@@ -11,6 +11,7 @@ from torch import nn
 
 from nmt.data.batches import ALL_BATCHES, Batch, BatchStream, Share
 from nmt.training import build, config_file, loop
+from nmt.training.cuda_graphs import CostGraphs
 from nmt.training.job import TrainingJob
 from nmt.training.protocols import AnyBatch
 from nmt.training.state import open_logs
@@ -19,7 +20,7 @@ from nmt.training.validation import DevScore, bleu_tokenizer
 from .figures import Setting
 from .text import LONGEST, write_text
 
-WORDS, PAIRS, NEVER = 30_000, 40_000, 10**9
+WORDS, PAIRS, NEVER = 30_000, 16_000, 10**9
 WARM_UP, FEWEST, PROFILED, SHOWN = 10, 5, 10, 15  # updates; kernels to show
 GOAL = 59.0  # BLEU
 RNNSEARCH = {
@@ -124,8 +125,9 @@ class Trial:
         self.corpus = cast(BatchStream, self.job.stream).corpus
         self.stream = CountedStream(cast(BatchStream, self.job.stream))
 
-    def use(self, precision: str, sentences: int, tokens: int) -> None:
-        """Go on with other batches and another precision. `tokens`: instead of sentences, unless 0."""
+    def use(self, precision: str, sentences: int, tokens: int, graphs: bool = True) -> None:
+        """Go on with other batches and another precision, with or without CUDA graphs. `tokens`: instead of
+        sentences, unless 0."""
         config = self.job.config
         if self.setting.small:
             sentences, tokens = sentences // 8, tokens // 16
@@ -133,19 +135,25 @@ class Trial:
         config.training.batch_size, config.training.batch_tokens = max(1, sentences), tokens
         self.stream = CountedStream(BatchStream(self.corpus, max(1, sentences), 20, 1, tokens=tokens))
         self.job.stream, self.job.progress.batch, self.job.progress.epoch = self.stream, 0, 0
+        self.job.graphs = None
+        if graphs and self.setting.on_gpu:
+            self.job.graphs = CostGraphs(
+                self.job.model, config.training.label_smoothing, self.job.use_precision
+            )
 
-    def run(self, updates: int, seconds: float = 0.0) -> tuple[int, int, float]:
-        """Run `updates` that are not measured, then more for `seconds`. Returns the number of the first one
-        that was measured, the number of all, and the seconds between."""
-        done, began, ended = 0, 0.0, 0.0
+    def run(self, updates: int, seconds: float = 0.0, warm: float = 0.0) -> tuple[int, int, float]:
+        """Run `updates` that are not measured, for `warm` seconds at least, then more for `seconds`. Returns
+        the number of the first one that was measured, the number of all, and the seconds between."""
+        done, first, began, ended, started = 0, 0, 0.0, 0.0, time.perf_counter()
 
         def stop() -> bool:
-            nonlocal done, began, ended
+            nonlocal done, first, began, ended
             done += 1
-            if done == updates:
-                began = ended = self.setting.now()
-            enough = done >= updates and time.perf_counter() - began >= seconds
-            if enough and (not seconds or done >= updates + FEWEST):
+            if not first and done >= updates and time.perf_counter() - started >= warm:
+                first, began = done, self.setting.now()
+                ended = began
+            enough = first and time.perf_counter() - began >= seconds
+            if enough and (not seconds or done >= first + FEWEST):
                 ended = self.setting.now()
                 return True
             return False
@@ -156,12 +164,13 @@ class Trial:
             loop.run_updates(self.job, logs)
         finally:
             logs.close()
-        return updates, done, ended - began
+        return first, done, ended - began
 
     def measure(self, name: str, what: str, peak: str) -> None:
         """Target units a second and the share of the peak, the figure of that name."""
         model = cast(nn.Module, self.job.model)
-        first, last, seconds = self.run(3 if self.setting.small else WARM_UP, self.setting.seconds)
+        warm = self.setting.seconds if self.job.graphs else 0.0  # until most shapes have a graph
+        first, last, seconds = self.run(3 if self.setting.small else WARM_UP, self.setting.seconds, warm)
         batches = self.stream.taken[first:last]
         units = sum(batch.target_tokens for batch in batches)
         flops = 6 * sum(multiplications(model, batch) for batch in batches)
@@ -171,6 +180,8 @@ class Trial:
         self.setting.figure(f"{name} TFLOP/s", flops / seconds / 1e12, "TFLOP/s", "products only, x3, 2 each")
         if most := self.setting.figures.get(peak):
             self.setting.figure(f"{name} share", 100 * flops / seconds / 1e12 / most, "%", f"of {peak}")
+        if self.job.graphs:
+            self.setting.figure(f"{name} graphs", len(self.job.graphs.graphs), "shapes")
         if self.setting.on_gpu:
             memory = torch.cuda.max_memory_allocated(self.setting.device) / 2**30
             self.setting.figure(f"{name} memory", memory, "GiB", "peak")
@@ -178,25 +189,32 @@ class Trial:
 
 
 def rnnsearch(setting: Setting) -> None:
-    """RNNsearch of 1,000 units, 30,000 words: batches of 80 and 256 sentences, fp32 and bf16."""
+    """RNNsearch of 1,000 units, 30,000 words: batches of 80 and 256 sentences, bf16 and fp32, with and
+    without CUDA graphs."""
     trial = Trial(setting, "rnnsearch", RNNSEARCH)
-    for sentences in (80, 256):
-        for precision in ("fp32", "bf16"):
-            name = f"rnnsearch {precision} B{sentences}"
+    for sentences, precision, graphs in (
+        (80, "bf16", True), (80, "bf16", False), (256, "bf16", True), (80, "fp32", True),
+    ):  # fmt: skip
+        name = f"rnnsearch {precision} B{sentences}{'' if graphs else ' eager'}"
+        if graphs or setting.on_gpu:
             with setting.attempt(name, 4 * setting.seconds + 30):
-                trial.use(precision, sentences, 0)
+                trial.use(precision, sentences, 0, graphs)
                 trial.measure(name, f"{sentences} sentences, Adam", f"peak {precision}")
 
 
 def transformer(setting: Setting) -> None:
-    """Transformer base, 30,000 words: 4,096 and 16,384 units a batch, bf16 and fp32, dropout of attention."""
-    for share in (0.1, 0.0):
+    """Transformer base, 30,000 words: 4,096 and 16,384 units a batch, bf16 and fp32, with and without CUDA
+    graphs, and with dropout of attention."""
+    for share, settings in (
+        (0.0, ((4096, "bf16", True), (4096, "bf16", False), (16384, "bf16", False), (16384, "bf16", True))),
+        (0.1, ((4096, "bf16", True), (4096, "fp32", True))),
+    ):
         trial = Trial(setting, f"transformer{share}", TRANSFORMER | {"attention_dropout": share})
-        for tokens in (4096, 16384):
-            for precision in ("bf16", "fp32"):
-                name = f"transformer {precision} {tokens} drop {share}"
+        for tokens, precision, graphs in settings:
+            name = f"transformer {precision} {tokens} drop {share}{'' if graphs else ' eager'}"
+            if graphs or setting.on_gpu:
                 with setting.attempt(name, 4 * setting.seconds + 30):
-                    trial.use(precision, 64, tokens)
+                    trial.use(precision, 64, tokens, graphs)
                     trial.measure(name, f"attention dropout {share}, Adam", f"peak {precision}")
         del trial
 
@@ -207,7 +225,7 @@ def transformer(setting: Setting) -> None:
 def profile(setting: Setting, model: str, precision: str = "fp32") -> None:
     """Updates under torch's profiler: the kernels with the most time, launches and waits of an update."""
     trial = Trial(setting, f"profile-{model}-{precision}", RNNSEARCH if model == "rnnsearch" else TRANSFORMER)
-    trial.use(precision, 80, 4096 if model == "transformer" else 0)
+    trial.use(precision, 80, 4096 if model == "transformer" else 0, graphs=False)
     trial.run(3 if setting.small else WARM_UP)
     began = setting.now()
     trial.run(PROFILED)
