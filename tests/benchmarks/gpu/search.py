@@ -1,5 +1,6 @@
 """Translating and scoring on a GPU: beam search, phrase pairs, and the n-grams of a CSLM."""
 
+import math
 import time
 from itertools import pairwise
 from typing import cast
@@ -16,6 +17,7 @@ from nmt.models.rnn import RNNTranslator
 from nmt.scoring import pair_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
+from nmt.text.vocab import EOS
 from nmt.training import config_file
 
 from .figures import Setting
@@ -39,6 +41,10 @@ def preset_model(setting: Setting, preset: str, words: int) -> AnyModel:
     torch.manual_seed(1)
     size = words + SPECIALS
     model = make(cast(ModelConfig, config), size, size, spelling=[str(word) for word in range(size)])
+    with torch.no_grad():  # half of the probability mass: hypotheses end soon after their least length
+        biases = [item for name, item in model.named_parameters() if name.endswith("words_bias")]
+        for bias in biases:
+            bias[EOS] = math.log(words)
     return model.to(setting.device).eval()
 
 
@@ -64,11 +70,11 @@ def beam(setting: Setting) -> None:
                 warm = (setting.now() - began) / len(sources[:FEWEST])
                 count = min(most, max(FEWEST, rows // BEAM, int(setting.seconds / warm)))
                 began = setting.now()
-                search(model, sources[:count], config)
+                answers = search(model, sources[:count], config)
                 speed = count / (setting.now() - began)
-                setting.figure(
-                    name, speed, "sentences/s", f"beam {BEAM}, {count:,} sentences, {words:,} words"
-                )
+                ended = sum(answer[0].complete for answer in answers) / count
+                what = f"beam {BEAM}, {count:,} sentences, {words:,} words, {ended:.0%} ended"
+                setting.figure(name, speed, "sentences/s", what)
 
 
 def phrase_pairs(words: int, pairs: int, seed: int) -> tuple[list[Ids], list[Ids], list[int]]:
