@@ -28,20 +28,14 @@ Number = TypeVar("Number", int, float)
 # ---- numbers -----------------------------------------------------------------------------------------------
 
 
-def integer(least: int | None = None, most: int | None = None) -> Callable[[str], int]:
-    """Argument type: a whole number from `least` to `most`, both included; None: no bound."""
+def integer(least: int, most: int | None = None) -> Callable[[str], int]:
+    """Argument type: a whole number from `least` to `most`, both included; most=None: no upper bound."""
     return in_range(numbers.integer, settings.Range(least, most))
 
 
-def real(
-    least: float | None = None,
-    most: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-) -> Callable[[str], float]:
-    """Argument type: a finite number within bounds. `least` and `most` are included, `above` and `below` are
-    not; None: no bound."""
-    return in_range(numbers.real, settings.Range(least, most, above, below))
+def real(least: float | None = None, above: float | None = None) -> Callable[[str], float]:
+    """Argument type: a finite number, of at least `least`, and greater than `above`; None: no bound."""
+    return in_range(numbers.real, settings.Range(least, above=above))
 
 
 def in_range(parse: Callable[[str], Number], allowed: settings.Range) -> Callable[[str], Number]:
@@ -263,4 +257,4 @@ def list_parts(folder: str) -> Iterable[str]:
         entries = None
     if entries is not None:
         return {*entries, manifest.FILE}
-    return os.listdir(folder) if os.path.exists(os.path.join(folder, "version")) else ()
+    return os.listdir(folder) if os.path.exists(os.path.join(folder, run_directory.VERSION_FILE)) else ()

@@ -25,7 +25,21 @@ def parser() -> options.Parser:
         "Remove sentence pairs that are empty, too short, too long, too different in length, or repeated. "
         "Both outputs stay parallel.",
     )
-    add_options(parser)
+    parallel_text.add_options(parser)
+    for side in parallel_text.SIDES:
+        parser.add_argument(
+            f"--output-{side}",
+            type=OutputPath,
+            required=True,
+            metavar="FILE",
+            help=f"{side} sides of the pairs that are kept; .gz compresses",
+        )
+    for name in ("min_length", "max_length", "ratio", "unit", "keep_duplicates"):
+        add_setting(parser, CleanConfig, name)
+    parser.add_argument(
+        "--report", type=OutputPath, default=None, metavar="FILE", help="also write the counts as TSV"
+    )
+    options.add_quiet(parser)
     return parser
 
 
@@ -45,24 +59,6 @@ def command(argv: Sequence[str] | None) -> None:
         files.write_text(args.report, report.lines())
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
     log.info("%s of %s pairs kept; dropped: %s", f"{report.kept:,}", f"{report.pairs:,}", dropped)
-
-
-def add_options(parser: options.Parser) -> None:
-    parallel_text.add_options(parser)
-    for side in parallel_text.SIDES:
-        parser.add_argument(
-            f"--output-{side}",
-            type=OutputPath,
-            required=True,
-            metavar="FILE",
-            help=f"{side} sides of the pairs that are kept; .gz compresses",
-        )
-    for name in ("min_length", "max_length", "ratio", "unit", "keep_duplicates"):
-        add_setting(parser, CleanConfig, name)
-    parser.add_argument(
-        "--report", type=OutputPath, default=None, metavar="FILE", help="also write the counts as TSV"
-    )
-    options.add_quiet(parser)
 
 
 def clean_files(

@@ -104,29 +104,18 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-import", args)
     output = Path(args.output)
+    languages = (args.languages[0], args.languages[1]) if args.languages else None
     with new_folder(output, "nmt-import"):
-        summary = import_marian(args) if args.action == "marian" else import_ctranslate2(args)
+        if args.action == "marian":
+            from nmt.training import marian  # imports torch
+
+            summary = marian.import_model(Path(args.folder), output, languages)
+        else:
+            from nmt.runs import ctranslate2_import
+
+            settings = parse_settings(ctranslate2_import.ImportSettings, args, languages=languages)
+            summary = ctranslate2_import.import_model(Path(args.folder), output, settings)
     log.info("%s: %s", output, summary)
-
-
-def import_marian(args: argparse.Namespace) -> str:
-    """Import a Marian model; returns a summary. Imports torch."""
-    from nmt.training import marian
-
-    return marian.import_model(Path(args.folder), Path(args.output), language_pair(args))
-
-
-def import_ctranslate2(args: argparse.Namespace) -> str:
-    """Import a CTranslate2 model; returns a summary."""
-    from nmt.runs import ctranslate2_import
-
-    settings = parse_settings(ctranslate2_import.ImportSettings, args, languages=language_pair(args))
-    return ctranslate2_import.import_model(Path(args.folder), Path(args.output), settings)
-
-
-def language_pair(args: argparse.Namespace) -> tuple[str, str] | None:
-    """The value of --languages; None if it is not given."""
-    return (args.languages[0], args.languages[1]) if args.languages else None
 
 
 if __name__ == "__main__":

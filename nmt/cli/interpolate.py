@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,16 @@ from nmt.io import files
 from nmt.ngram import interpolation
 from nmt.ngram.count_models import Floats, Ints
 from nmt.ngram.interpolation import Histories
-
-if TYPE_CHECKING:
-    from nmt.runs.language_model import LineParts, LineScorer, MixtureFile, MixtureScorer
+from nmt.runs import directory as run_directory
+from nmt.runs import language_model
+from nmt.runs.language_model import (
+    LineParts,
+    LineScorer,
+    MixtureFile,
+    MixtureModel,
+    MixtureScorer,
+    is_network,
+)
 
 log = logging.getLogger(__name__)
 
@@ -110,22 +116,16 @@ def command(argv: Sequence[str] | None) -> None:
     args = parser().parse_args(argv)
     options.start_log("nmt-interpolate", args)
     check_options(args)
-    from nmt.runs import language_model
-    from nmt.runs.language_model import line_scorer
-
     if any(map(language_model.needs_torch, args.models)):
         log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))
-
     members = [
-        line_scorer(path, args.checkpoint, args.device, tokenized=args.tokenized) for path in args.models
-    ]
-    models = [
-        language_model.MixtureModel(path, checkpoint_update(path, args.checkpoint), "")
+        language_model.line_scorer(path, args.checkpoint, args.device, tokenized=args.tokenized)
         for path in args.models
     ]
-    for model in models:
-        model.sha256 = language_model.fingerprint(model.path, model.step)
-    mixture = language_model.MixtureFile(models, [interpolation.uniform(len(members)).tolist()])
+    mixture = MixtureFile(
+        [mixture_model(path, args.checkpoint) for path in args.models],
+        [interpolation.uniform(len(members)).tolist()],
+    )
     with files.parent_folders(args.output):
         if args.input:
             learn(args, members, mixture)
@@ -140,24 +140,20 @@ def check_options(args: Namespace) -> None:
         raise ConfigError("--contexts: weights that depend on the context have to be learned; give --input")
 
 
-def checkpoint_update(path: str, which: str) -> int | None:
-    """The number of updates of a run's checkpoint; None for an n-gram model or a mixture. `which`: best, last
-    or a number. CheckpointError if the run does not have it."""
-    from nmt.runs import directory as run_directory
-    from nmt.runs.language_model import is_network
-
-    return run_directory.find_step(Path(path), which) if is_network(path) else None
+def mixture_model(path: str, which: str) -> MixtureModel:
+    """Identify a model of the mixture by its path, its checkpoint and its checksum. `which`: checkpoint of a
+    run: best, last or a number of updates. CheckpointError if the run does not have it."""
+    step = run_directory.find_step(Path(path), which) if is_network(path) else None
+    return MixtureModel(path, step, language_model.fingerprint(path, step))
 
 
 # ---- learning ----------------------------------------------------------------------------------------------
 
 
-def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFile") -> None:
+def learn(args: Namespace, members: Sequence[LineScorer], mixture: MixtureFile) -> None:
     """Learn the weights of `mixture` on the development text and set them; with --contexts also its buckets
     of contexts, whose counts are written to OUTPUT.contexts.gz. Logs the perplexities. DataError for an empty
     text, and for models that split it into different units."""
-    from nmt.runs.language_model import MixtureScorer
-
     scorer = MixtureScorer("", members, np.array(mixture.weights))
     histories = None
     if args.contexts:
@@ -184,7 +180,7 @@ def learn(args: Namespace, members: Sequence["LineScorer"], mixture: "MixtureFil
     )  # fmt: skip
 
 
-def count_contexts(args: Namespace, scorer: "MixtureScorer") -> Histories:
+def count_contexts(args: Namespace, scorer: MixtureScorer) -> Histories:
     """Count the contexts of each unit in the text of --contexts."""
     with options.line_progress(args, args.contexts) as progress:
         lines = progress.over(files.read_lines(args.contexts))
@@ -203,11 +199,11 @@ class DevelopmentScores:
 
 
 def score_development_text(
-    args: Namespace, scorer: "MixtureScorer", histories: Histories | None
+    args: Namespace, scorer: MixtureScorer, histories: Histories | None
 ) -> DevelopmentScores:
     """Score the development text by each model. `histories`: the counts of contexts; None without --contexts.
     DataError as from `learn`."""
-    parts: list[LineParts] = []
+    parts = list[LineParts]()
     text = iter(files.read_lines(args.input))
     with options.line_progress(args, args.input) as progress:
         while block := list(islice(text, READ_AHEAD)):

@@ -353,9 +353,7 @@ def compile_action(argv: Sequence[str]) -> None:
     )  # fmt: skip
 
 
-def write_folder(
-    args: argparse.Namespace, model: NgramModel, source: str, storage: ArrayStorage = MEMORY
-) -> None:
+def write_folder(args: argparse.Namespace, model: NgramModel, source: str, storage: ArrayStorage) -> None:
     """Compile a model, write it to the existing folder --output, and verify it. `source`: the file that it
     was made from; `storage`: of temporary arrays. UserError if the disk is full."""
     with files.naming_full_disk(args.output):

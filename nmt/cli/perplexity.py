@@ -158,7 +158,8 @@ def score_file(model: "LineScorer", path: str, progress: Progress) -> Perplexity
 
 
 def perplexity(log_prob: float, units: int) -> float:
-    """exp(-log_prob / units), from the natural log p of all units; nan without units."""
+    """exp(-log_prob / units), from the natural log p of all units, but at most exp(700), which a float holds;
+    nan without units."""
     return math.exp(min(700.0, -log_prob / units)) if units else math.nan
 
 

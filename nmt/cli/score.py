@@ -1,7 +1,6 @@
 """nmt-score: log p(target | source) of sentence pairs, or log p of lines, one number a line."""
 
 import logging
-import math
 import os
 import sys
 from argparse import Namespace
@@ -14,11 +13,12 @@ from pathlib import Path
 from nmt.cli import jobs, options
 from nmt.cli.arguments import InputPath, OutputPath
 from nmt.cli.jobs import TextJob
-from nmt.cli.perplexity import PerplexityTotals
+from nmt.cli.perplexity import PerplexityTotals, perplexity
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.io import files
 from nmt.io.progress import Total
+from nmt.runs.run import SCORED, Run
 from nmt.work.texts import Lines, TextChunk
 
 log = logging.getLogger(__name__)
@@ -70,8 +70,6 @@ class PairScorer(BlockScorer):
     """Scores pairs with one translator or an ensemble."""
 
     def __init__(self, args: Namespace) -> None:
-        from nmt.runs.run import Run
-
         self.args = args
         run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
         self.run = run.for_text(args.tokenized)
@@ -86,8 +84,6 @@ class PairScorer(BlockScorer):
 
     def check(self, in_parts: bool) -> None:
         """DataError for a line of either text that is too long."""
-        from nmt.runs.run import SCORED
-
         args, run = self.args, self.run
         for path, lengths in ((args.source, run.source_lengths), (args.target, run.target_lengths)):
             limit = lengths.limit(args.max_line_words, path)
@@ -115,7 +111,7 @@ class PairScorer(BlockScorer):
             return ""
         return (
             f"{lines:,} pairs, mean log p {total / lines:.4f}, a word {total / words:.4f}, perplexity "
-            f"{math.exp(-total / words):.2f} ({self.run.name})"
+            f"{perplexity(total, words):.2f} ({self.run.name})"
         )
 
 

@@ -82,7 +82,8 @@ def learn(args: argparse.Namespace) -> None:
             text.add(files.split_words(line))
     if not (text.words or any(text.lines)):
         raise DataError(
-            f"{', '.join(args.input)}: no words, expected {'raw' if kind.raw else 'tokenized'} text"
+            f"{', '.join(map(files.name_of, args.input))}: no words, expected "
+            f"{'raw' if kind.raw else 'tokenized'} text"
         )
     total = 0 if kind.raw else args.merges  # SentencePiece reports no progress
     with options.progress(args, "merges", total) as progress:

@@ -22,21 +22,21 @@ from nmt.cli.translation_input import (
     read_blocks,
     side_files,
 )
+from nmt.documents.inline import AlignedTranslation
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.io import files
+from nmt.runs.run import FREQUENT, SEARCHED, BeamTranslation, Run, TranslationRequest
+from nmt.search import FinishedHypothesis
 from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, MBRConfig, SamplingConfig
 from nmt.text import pipeline, sentences
 from nmt.text.glossary import Lexicon
+from nmt.text.sentences import LineLimit
 from nmt.text.tokenize import escape
 from nmt.work.texts import Lines, TextChunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
-    from nmt.documents.inline import AlignedTranslation
-    from nmt.runs.run import BeamTranslation, Run, TranslationRequest
-    from nmt.search import FinishedHypothesis
-    from nmt.text.sentences import LineLimit
 
 
 # ---- translator --------------------------------------------------------------------------------------------
@@ -48,8 +48,6 @@ log = logging.getLogger(__name__)
 def load_translator(args: argparse.Namespace) -> "LineTranslator":
     """Load the runs that the options name, as a translator of lines. Also called in worker processes. Errors
     as from `Run.of` and `LineTranslator`."""
-    from nmt.runs.run import Run
-
     run = Run.of(*args.runs, which=args.checkpoint, device=args.device, threads=args.threads or 0)
     return LineTranslator(args, run.for_text(args.tokenized or args.escaped))
 
@@ -64,7 +62,7 @@ class LineTranslator:
     """A run with the options of a command. ConfigError for options that the run does not support, DataError
     for terms that cannot be required."""
 
-    def __init__(self, args: argparse.Namespace, run: "Run") -> None:
+    def __init__(self, args: argparse.Namespace, run: Run) -> None:
         self.args, self.run = args, run
         self.constraints = InputConstraints(args, run)
         whole_lines = args.n_best or args.mbr or args.sample or args.prefix or args.alignments or args.json
@@ -105,7 +103,7 @@ class LineTranslator:
                     outputs[1] += self.alignments(translations)
         return outputs
 
-    def output(self, number: int, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
+    def output(self, number: int, translations: Sequence[BeamTranslation]) -> Iterator[str]:
         """Yield the lines of the output for line `number` of the input, counted from 0."""
         several = self.args.n_best or ((self.args.sample or 0) > 1 and not self.args.mbr)
         if self.args.json:
@@ -116,28 +114,28 @@ class LineTranslator:
         else:
             yield self.text(translations[0])
 
-    def text(self, translation: "BeamTranslation") -> str:
+    def text(self, translation: BeamTranslation) -> str:
         """The line of the output for a translation."""
         text = self.run.text(translation)
         return " ".join(map(escape, files.split_words(text))) if self.args.escaped else text
 
-    def fields(self, translation: "BeamTranslation") -> dict[str, object]:
+    def fields(self, translation: BeamTranslation) -> dict[str, object]:
         """The fields of a translation for --json; log p is natural."""
         return {
             "text": self.text(translation), "words": translation.words, "log_prob": translation.log_prob,
             "score": translation.score, "alignment": self.points(translation),
         }  # fmt: skip
 
-    def points(self, translation: "BeamTranslation") -> list[tuple[int, int]]:
+    def points(self, translation: BeamTranslation) -> list[tuple[int, int]]:
         """The word alignment of a translation, without the tag that --tag put before the source."""
         return list(pipeline.without_tag(translation.alignment)) if self.args.tag else translation.alignment
 
-    def alignments(self, translations: "Sequence[BeamTranslation]") -> Iterator[str]:
+    def alignments(self, translations: Sequence[BeamTranslation]) -> Iterator[str]:
         """Yield the lines of --alignments for a line of the input."""
         for translation in translations if self.args.n_best else translations[:1]:
             yield " ".join(f"{source}-{target}" for source, target in self.points(translation))
 
-    def translate(self, block: TranslationBlock) -> "Iterator[list[BeamTranslation]]":
+    def translate(self, block: TranslationBlock) -> Iterator[list[BeamTranslation]]:
         """Yield the translations of each line, best first; samples are ordered by probability."""
         if self.in_parts:
             yield from ([translation] for translation in self.best(block.lines, self.limit(block)))
@@ -146,18 +144,18 @@ class LineTranslator:
             translations = [self.run.translation(line, candidate) for candidate in candidates]
             yield [self.least_risk(translations)] if self.args.mbr else translations
 
-    def best(self, lines: Sequence[str], limit: "LineLimit") -> "list[BeamTranslation]":
+    def best(self, lines: Sequence[str], limit: LineLimit) -> list[BeamTranslation]:
         """Compute the best translation of each line or sentence; long ones are translated in parts."""
         return self.run.best(lines, self.beam, limit, self.constraints.maker)
 
-    def least_risk(self, translations: "Sequence[BeamTranslation]") -> "BeamTranslation":
+    def least_risk(self, translations: Sequence[BeamTranslation]) -> BeamTranslation:
         """Choose the translation with minimum Bayes risk."""
         from nmt.search.mbr import least_risk
 
         (scale,) = [0.0] if self.args.sample else self.args.mbr_scale or MBRConfig().mbr_scale
         return least_risk(translations, self.args.mbr, scale)
 
-    def candidates(self, block: TranslationBlock) -> "list[list[FinishedHypothesis]]":
+    def candidates(self, block: TranslationBlock) -> list[list[FinishedHypothesis]]:
         """Search or sample; returns the candidates of each line, best first: for --mbr the whole beam."""
         request = self.request(block)
         if self.args.sample:
@@ -166,10 +164,8 @@ class LineTranslator:
         lists = self.run.search(request, self.beam)
         return lists if self.args.mbr else [candidates[: self.args.n_best or 1] for candidates in lists]
 
-    def request(self, block: TranslationBlock) -> "TranslationRequest":
+    def request(self, block: TranslationBlock) -> TranslationRequest:
         """Build the request to translate a block whose lines are not split into parts."""
-        from nmt.runs.run import TranslationRequest
-
         attention = self.args.alignments or self.args.replace_unknown or (self.args.json and self.run.attends)
         return TranslationRequest(
             block.lines,
@@ -179,7 +175,7 @@ class LineTranslator:
             attention=bool(attention),
         )
 
-    def limit(self, block: TranslationBlock, numbers: Sequence[int] = ()) -> "LineLimit":
+    def limit(self, block: TranslationBlock, numbers: Sequence[int] = ()) -> LineLimit:
         """The limit on the length of a block's lines, which also names them in messages. `numbers`: the line
         number of each sentence, if lines are split into sentences; see LineLimit."""
         name = files.name_of(self.args.input)
@@ -213,7 +209,7 @@ class InputWarnings:
                 )
                 self.warned.add("sentences")
 
-    def warn_of_length(self, lines: Sequence[str], limit: "LineLimit") -> None:
+    def warn_of_length(self, lines: Sequence[str], limit: LineLimit) -> None:
         """Warn of lines that are too long; see `warn`."""
         longest_seen = self.work.run.max_length
         for index, line in enumerate(lines):
@@ -233,7 +229,7 @@ class InputWarnings:
 
 
 def hypotheses(
-    sentence: int, translations: "Sequence[BeamTranslation]", escaped: bool
+    sentence: int, translations: Sequence[BeamTranslation], escaped: bool
 ) -> Iterator[nbest.Hypothesis]:
     """Yield entries of the n-best list of sentence number `sentence`. `escaped`: write Moses' escapes.
     Feature NMT0 is natural log p; the total is the score that orders the list."""
@@ -358,7 +354,7 @@ def add_search(parser: "Container") -> None:
     parser.add_argument(
         "--shortlist-frequent",
         type=arguments.positive,
-        default=100,
+        default=FREQUENT,
         metavar="N",
         help="with --shortlist: and among the N most frequent words",
     )
@@ -426,8 +422,6 @@ def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
     """Load the runs, translate the input and write the translations. `total`: number of lines, 0 for a
     stream."""
     set_up = job.set_up_torch(args.runs[0])
-    from nmt.runs.run import SEARCHED
-
     work = load_translator(args)
     work.constraints.check_required()
     if not work.in_parts:  # before the first line is translated
@@ -457,7 +451,7 @@ def translate_document(args: argparse.Namespace) -> None:
     warnings = InputWarnings(work)
     limit = work.run.source_lengths.limit(args.max_line_words, files.name_of(args.document))
 
-    def translate(lines: Sequence[str], first: int) -> "Sequence[AlignedTranslation]":
+    def translate(lines: Sequence[str], first: int) -> Sequence[AlignedTranslation]:
         located = replace(limit, first=first)
         warnings.warn_of_length(lines, located)
         with options.enter_all(work.precision):

@@ -61,11 +61,11 @@ def command(argv: Sequence[str] | None) -> None:
         return
     model = truecase.load(args.model) if args.action == "apply" else truecase.Truecaser()
     with files.Writing(args.output) as out, options.line_progress(args, args.input) as progress:
-        for line in progress.over(files.read_lines(args.input)):
-            if args.action == "apply":
-                out.write(truecase.apply_to_line(model, line) + "\n")
-            else:
-                out.write(" ".join(model.undo(files.split_words(line))) + "\n")
+        lines = progress.over(files.read_lines(args.input))
+        if args.action == "apply":
+            out.write_lines(truecase.apply_to_line(model, line) for line in lines)
+        else:
+            out.write_lines(" ".join(model.undo(files.split_words(line))) for line in lines)
 
 
 def learn(args: argparse.Namespace) -> None:
@@ -75,20 +75,12 @@ def learn(args: argparse.Namespace) -> None:
         model = truecase.learn(map(truecase.plain_words, progress.over(lines)))
     if not model.forms:
         raise DataError(
-            f"{', '.join(args.input)}: no word occurs inside a sentence; expected tokenized text, see "
+            f"{', '.join(map(files.name_of, args.input))}: no word occurs inside a sentence; expected tokenized text, see "
             "nmt-tokenize"
         )
     truecase.save(model, args.output)
-    log.info(
-        "%s words, %s with several cases",
-        f"{len(model.forms):,}",
-        f"{sum(map(has_several_cases, model.forms)):,}",
-    )
-
-
-def has_several_cases(forms: truecase.Forms) -> bool:
-    """Whether a word occurs in more than one case."""
-    return len(forms) > 1
+    several = sum(len(forms) > 1 for forms in model.forms)
+    log.info("%s words, %s with several cases", f"{len(model.forms):,}", f"{several:,}")
 
 
 if __name__ == "__main__":

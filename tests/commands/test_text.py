@@ -83,7 +83,7 @@ def test_vocab_unescapes(command: Command) -> None:
 def test_text_commands_refuse(command: Command, tmp_path: Path, refused: Refused) -> None:
     (tmp_path / "codes").write_text("one two three\n")
     assert "codes:1:" in refused(command("nmt-subword", "apply", tmp_path / "codes", input="a\n"))
-    assert "no words" in refused(command("nmt-subword", "learn", input=""))
+    assert "<stdin>: no words" in refused(command("nmt-subword", "learn", input=""))
     assert "<stdin>:2: byte 0xff" in refused(command("nmt-tokenize", "-l", "en", input=b"a\n\xff\n"))
     assert "<stdin>:1: NUL" in refused(command("nmt-vocab", "-q", input="\0"))
     assert "cannot read" in refused(command("nmt-vocab", "--input", tmp_path))

@@ -7,7 +7,7 @@ import pytest
 
 from nmt import Run, load_language_model
 from nmt.cli import perplexity, score
-from nmt.cli.score import BlockScorer, ScoringBlock
+from nmt.cli.score import BlockScorer, ScoringBlock, load_scorer
 from nmt.errors import ConfigError, DataError
 from nmt.runs.language_model import LineScores, line_scorer
 from tests.commands.runs import LINES
@@ -172,3 +172,9 @@ def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     (tmp_path / "text").touch()
     assert perplexity.main([str(RUN), "-i", str(tmp_path / "text"), "-q"]) == 2
     assert "empty file, expected one sentence a line" in capfd.readouterr().err
+
+
+def test_the_summary_of_pairs_of_no_probability(tiny: Path) -> None:
+    """exp(-log p) is more than a float holds."""
+    scorer = load_scorer(score.parser().parse_args([str(tiny / "run"), "-s", "s", "-t", "t"]))
+    assert "1 pairs, mean log p -2000.0000, a word -1000.0000" in scorer.summary(["-2000.0 2"], 1)
