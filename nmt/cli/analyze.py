@@ -76,8 +76,7 @@ def parser() -> options.Parser:
 
 def command(argv: Sequence[str] | None) -> None:
     """Parse the options, run the analysis, write its result."""
-    args = parser().parse_args(argv)
-    options.start_log("nmt-analyze", args)
+    args = options.parse(parser(), argv)
     findings = ANALYSES[args.analysis]().run(args)
     if findings:
         findings.write(args.output, args.analysis)

@@ -49,8 +49,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-average", args)
+    args = options.parse(parser(), argv)
     run, output = Path(args.run), Path(args.output)
     run_directory.check_version(run)
     run_directory.verify(run)

@@ -44,8 +44,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-clean", args)
+    args = options.parse(parser(), argv)
     config = parse_settings(CleanConfig, args)
     config.check()
     parallel_text.check_options(args)

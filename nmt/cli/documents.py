@@ -3,6 +3,7 @@ is read and checked, its sentences are translated, and it is written completely 
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nmt.cli import options
@@ -13,7 +14,7 @@ from nmt.documents.formats import FORMATS
 from nmt.documents.inline import AlignedTranslation, join_sentences
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from nmt.text.sentences import SplitText
+from nmt.text.sentences import LineLimit, SplitText
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
@@ -22,6 +23,15 @@ LARGEST = 256 << 20  # bytes of a document
 
 # Sentences, and the index of the first of them in the document -> their translations
 Translator = Callable[[Sequence[str], int], Sequence[AlignedTranslation]]
+
+
+@dataclass(frozen=True)
+class SentenceLimit(LineLimit):
+    """The maximum number of words of a sentence of the document `name`. Messages count its sentences, since a
+    format need not have lines."""
+
+    def location(self, index: int) -> str:
+        return f"{self.name}: sentence {self.first + index + 1}"
 
 
 def add_options(parser: "Container") -> None:

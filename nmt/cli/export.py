@@ -48,8 +48,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-export", args)
+    args = options.parse(parser(), argv)
     run, output = run_directory.resolve(args.run), Path(args.output)
     run_directory.check_version(run)
     if importlib.util.find_spec("ctranslate2") is None:

@@ -101,8 +101,7 @@ def add_folders(parser: options.ActionParser) -> None:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-import", args)
+    args = options.parse(parser(), argv)
     output = Path(args.output)
     languages = (args.languages[0], args.languages[1]) if args.languages else None
     with new_folder(output, "nmt-import"):

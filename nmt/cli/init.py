@@ -85,8 +85,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-init", args)
+    args = options.parse(parser(), argv)
     refuse_existing(args.folder)
     if args.sample_corpus:
         make_sample_corpus(args)

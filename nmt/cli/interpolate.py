@@ -113,8 +113,7 @@ def add_contexts(parser: options.Parser) -> None:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-interpolate", args)
+    args = options.parse(parser(), argv)
     check_options(args)
     if any(map(language_model.needs_torch, args.models)):
         log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))

@@ -46,8 +46,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 def estimate_action(argv: Sequence[str]) -> None:
     """Estimate a model from text."""
-    args = parser().parse_args(argv)
-    options.start_log("nmt-ngram", args)
+    args = options.parse(parser(), argv)
     discounts = args.discount_fallback  # an empty list: the option was given, without numbers
     fallback = estimators.FALLBACK_DISCOUNTS if discounts == [] else tuple(discounts)
     config = parse_settings(SmoothingConfig, args, prune=tuple(args.prune), discount_fallback=fallback)
@@ -271,8 +270,7 @@ def prune_parser() -> options.Parser:
 
 def prune_action(argv: Sequence[str]) -> None:
     """Prune a model by entropy."""
-    args = prune_parser().parse_args(argv)
-    options.start_log("nmt-ngram prune", args)
+    args = options.parse(prune_parser(), argv)
     clock = time.monotonic()
     model = count_models.read_arpa(args.model)
     history = count_models.load_count_model(args.history_lm) if args.history_lm else None
@@ -337,8 +335,7 @@ def add_quantize(parser: options.Parser) -> None:
 
 def compile_action(argv: Sequence[str]) -> None:
     """Compile an ARPA file into a mapped model."""
-    args = compile_parser().parse_args(argv)
-    options.start_log("nmt-ngram compile", args)
+    args = options.parse(compile_parser(), argv)
     clock = time.monotonic()
     in_memory = MEMORY_TO_COMPILE * disk_counts.text_size(args.model) <= memory_limit(args)
     storage = MEMORY if in_memory else ArrayStorage(Path(args.output).resolve().parent)
@@ -364,8 +361,7 @@ def write_folder(args: argparse.Namespace, model: NgramModel, source: str, stora
 
 def verify_action(argv: Sequence[str]) -> None:
     """Verify all files of a compiled model."""
-    args = verify_parser().parse_args(argv)
-    options.start_log("nmt-ngram verify", args)
+    args = options.parse(verify_parser(), argv)
     if not mapped.is_mapped(args.folder):
         raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile; name one that it wrote")
     model = trie_model.load_trie(args.folder, verify=True)
@@ -394,8 +390,7 @@ def classes_parser() -> options.Parser:
 
 def classes_action(argv: Sequence[str]) -> None:
     """Learn word classes from text."""
-    args = classes_parser().parse_args(argv)
-    options.start_log("nmt-ngram classes", args)
+    args = options.parse(classes_parser(), argv)
     config, executor = parse_settings(ClassConfig, args), parse_settings(ExecutorConfig, args)
     settings.check(config)
     shared_folder = jobs.shared_folder(args, "nmt-ngram", executor)

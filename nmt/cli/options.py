@@ -410,8 +410,17 @@ def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
     messages.flush_stdout()
 
 
+def parse(parser: Parser, argv: Sequence[str] | None, times: bool = False) -> argparse.Namespace:
+    """Parse the options of a command, and set up its messages; `argv`: None for those of this process;
+    `times`: see `start_log`."""
+    args = parser.parse_args(argv)
+    start_log(parser.prog, args, times)
+    return args
+
+
 def start_log(command: str, args: argparse.Namespace, times: bool = False) -> None:
-    """Set up messages on stderr and in the log file, as the options of `add_quiet` say."""
+    """Set up messages on stderr and in the log file, as the options of `add_quiet` say. `times`: begin lines
+    on stderr with the time instead of the command's name."""
     settings = vars(args)
     messages.start(command, settings.get("quiet", False), settings.get("log"), times)
 

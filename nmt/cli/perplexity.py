@@ -29,8 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-perplexity", args)
+    args = options.parse(parser(), argv)
     from nmt.runs import language_model
 
     set_up = ""

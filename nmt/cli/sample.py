@@ -16,8 +16,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-sample", args)
+    args = options.parse(parser(), argv)
     log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.run))
     from nmt.runs import checkpoint
     from nmt.runs.neural_lm import sample_lines

@@ -295,8 +295,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-score", args)
+    args = options.parse(parser(), argv)
     check_options(args)
     texts = text_paths(args)
     if args.input is not None:

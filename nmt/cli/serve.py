@@ -31,8 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-serve", args, times=True)
+    args = options.parse(parser(), argv, times=True)
     config = parse_settings(ServeConfig, args)
     engine.check_names([name for name, _ in args.engines])
     try:

@@ -20,6 +20,11 @@ log = logging.getLogger(__name__)
 
 MERGES = 10000
 KINDS = "bpe: as in subword-nmt, for tokenized text; unigram, sentencepiece-bpe: SentencePiece, for raw text"
+ABOUT = {
+    "learn": "Learn subword units, joint ones from several inputs.",
+    "apply": "Segment words into units.",
+    "undo": "Join units into words.",
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -27,8 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-subword", args)
+    args = options.parse(parser(), argv)
     if args.action == "learn":
         learn(args)
         return
@@ -43,8 +47,9 @@ def parser() -> options.Parser:
         "nmt-subword", "Subword units: BPE as in subword-nmt, unigram models and BPE as in SentencePiece."
     )
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
-    about = "Learn subword units, joint ones from several inputs."
-    learn = actions.add_parser("learn", description=about, help=about)
+    learn, apply, undo = (
+        actions.add_parser(name, description=about, help=about) for name, about in ABOUT.items()
+    )
     learn.add_argument(
         "--input", "-i", nargs="+", type=InputPath, default=[InputPath("-")], metavar="FILE", help="text"
     )
@@ -56,12 +61,8 @@ def parser() -> options.Parser:
     )
     for config, name in ((DataConfig, "pieces"), (DataConfig, "byte_fallback"), (SideConfig, "unicode")):
         add_setting(learn, config, name)
-    apply = actions.add_parser(
-        "apply", description="Segment words into units.", help="Segment words into units."
-    )
     apply.add_argument("codes", type=InputPath, help="file of BPE codes, or SentencePiece model")
     options.add_input_output(apply, "text")
-    undo = actions.add_parser("undo", description="Join units into words.", help="Join units into words.")
     add_kind(undo)
     options.add_input_output(undo, "text segmented into units")
     for action in (learn, apply, undo):

@@ -58,8 +58,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-tokenize", args)
+    args = options.parse(parser(), argv)
     conversion = Conversion(
         language=find_language(args),
         normalize=not args.no_normalize,

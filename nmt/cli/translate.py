@@ -407,8 +407,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-translate", args)
+    args = options.parse(parser(), argv)
     total = check_options(args)
     if args.document:
         translate_document(args)
@@ -449,7 +448,8 @@ def translate_document(args: argparse.Namespace) -> None:
     work = load_translator(args)
     document.set_languages(*work.run.members[0].languages)
     warnings = InputWarnings(work)
-    limit = work.run.source_lengths.limit(args.max_line_words, files.name_of(args.document))
+    words = work.run.source_lengths.limit(args.max_line_words).words
+    limit = documents.SentenceLimit(words, files.name_of(args.document))
 
     def translate(lines: Sequence[str], first: int) -> Sequence[AlignedTranslation]:
         located = replace(limit, first=first)

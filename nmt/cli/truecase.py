@@ -54,8 +54,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-truecase", args)
+    args = options.parse(parser(), argv)
     if args.action == "train":
         learn(args)
         return
@@ -75,8 +74,8 @@ def learn(args: argparse.Namespace) -> None:
         model = truecase.learn(map(truecase.plain_words, progress.over(lines)))
     if not model.forms:
         raise DataError(
-            f"{', '.join(map(files.name_of, args.input))}: no word occurs inside a sentence; expected tokenized text, see "
-            "nmt-tokenize"
+            f"{', '.join(map(files.name_of, args.input))}: no word occurs inside a sentence; expected "
+            "tokenized text, see nmt-tokenize"
         )
     truecase.save(model, args.output)
     several = sum(len(forms) > 1 for forms in model.forms)

@@ -42,8 +42,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("nmt-vocab", args)
+    args = options.parse(parser(), argv)
     with options.line_progress(args, args.input) as progress:
         lines = map(files.split_words, progress.over(files.read_lines(args.input)))
         vocab = Vocab.count(

@@ -27,8 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-align", args)
+    args = options.parse(parser(), argv)
     if bool(args.forward) != bool(args.reverse):
         raise ConfigError("--forward and --reverse go together")
     if not args.forward:

@@ -71,8 +71,7 @@ def parse_seconds(text: str) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-build", args, times=True)
+    args = options.parse(parser(), argv, times=True)
     parallel_text.check_options(args, dev_required=True)
     with parallel_text.read_documents(args):
         build(args)

@@ -55,8 +55,7 @@ def command(argv: Sequence[str] | None) -> None:
     from nmt.serve import export_cache
     from smt_bridge.decoder.cache import Cache
 
-    args = parser().parse_args(argv)
-    options.start_log("smt-cache", args)
+    args = options.parse(parser(), argv)
     cache = Cache(args.cache or "")
     if args.action == "list":
         entries, exports = cache.entries(), export_cache.entries(cache.folder)

@@ -52,8 +52,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-compile", args, times=True)
+    args = options.parse(parser(), argv, times=True)
     files.existing([path for path in (args.model, args.reordering) if path])
     if is_table(args.model):
         compile_table(args)

@@ -67,8 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-decode", args)
+    args = options.parse(parser(), argv)
     if args.resume and decoding.uses_threads(args):
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
     documents.check_options(args, (*OUTPUTS, *NOT_OF_DOCUMENTS))
@@ -194,7 +193,8 @@ def translate_document_fast(args: argparse.Namespace, path: str) -> None:
 
     run = Run.load(path, threads=args.workers)
     document.set_languages(*run.members[0].languages)
-    limit = run.source_lengths.limit(args.max_line_words, files.name_of(args.document))
+    words = run.source_lengths.limit(args.max_line_words).words
+    limit = documents.SentenceLimit(words, files.name_of(args.document))
 
     def translate(lines: Sequence[str], first: int) -> "list[AlignedTranslation]":
         return run.best_aligned(lines, BeamConfig(), replace(limit, first=first))

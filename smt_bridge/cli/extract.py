@@ -22,8 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-extract", args)
+    args = options.parse(parser(), argv)
     files.existing([args.source, args.target, args.alignment])
     if "-" in (args.source, args.target, args.alignment):
         raise ConfigError("the texts are read twice; give files, not -")

@@ -53,8 +53,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-filter-table", args)
+    args = options.parse(parser(), argv)
     pruning = parse_settings(PruneConfig, args)
     check_options(args, pruning)
     wanted = Occurring(read_texts(args.input)) if args.input else None

@@ -23,8 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-ini", args)
+    args = options.parse(parser(), argv)
     ini = moses_ini.read(args.ini)
     if args.action == "show":
         show(ini)

@@ -23,8 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-moses", args)
+    args = options.parse(parser(), argv)
     args.run(args, moses.find_installation(args.moses))
 
 

@@ -63,8 +63,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-propose", args)
+    args = options.parse(parser(), argv)
     check_options(args)
     threads = args.threads or (1 if parse_settings(ExecutorConfig, args).name != "local" else None)
     run(args, options.set_up_torch(args.device, threads, args.matmul, args.run))

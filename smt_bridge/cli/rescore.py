@@ -29,8 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-rescore", args)
+    args = options.parse(parser(), argv)
     check_options(args)
     # Minimum Bayes risk alone, without weights and without a list to write, needs only texts and totals.
     texts_only = args.mbr and not args.weights and not args.output and not args.feature

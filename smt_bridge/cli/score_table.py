@@ -22,8 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-score-table", args)
+    args = options.parse(parser(), argv)
     specs = parse_features(args.feature)
     check_files(args, specs)
     settings, opening = shared_options.set_up_features(args, specs, args.output)

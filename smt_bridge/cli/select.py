@@ -72,8 +72,7 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-select", args)
+    args = options.parse(parser(), argv)
     from nmt.ngram import selection
 
     selection.check(args.in_domain, args.general, args.output)

@@ -42,8 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-tune", args, times=True)
+    args = options.parse(parser(), argv, times=True)
     if "-" in (args.source, *args.reference):
         raise ConfigError("the texts are read more than once; give files, not -")
     files.check_parallel(args.source, *args.reference)

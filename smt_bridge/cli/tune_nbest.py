@@ -28,8 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = parser().parse_args(argv)
-    options.start_log("smt-tune-nbest", args)
+    args = options.parse(parser(), argv)
     check_options(args)
     import numpy as np
 

@@ -34,6 +34,13 @@ def test_html_keeps_its_tags(tmp_path: Path) -> None:
     assert found != "<p>The <b>man</b> sees the dog.</p>"
 
 
+@pytest.mark.ci
+def test_a_warning_counts_sentences_not_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = f"A man.\n\n\nA boy. The {'man and the ' * 40}dog sleeps.\n"
+    run(tmp_path, "a.txt", text.encode(), "--max-line-words", 100)
+    assert "a.txt: sentence 3: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words, expected",
     [
