@@ -1,7 +1,6 @@
 """What a format of documents has to do: find the texts to translate, and write the document with their
 translations. Files, options and models are the caller's."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -58,11 +57,11 @@ def decode_text(data: bytes, name: str, encoding: str = "utf-8") -> str:
         ) from error
 
 
-def line_of(text: str, offset: int) -> int:
+def line_number(text: str, offset: int) -> int:
     """The number of the line of a character, from 1."""
     return text.count("\n", 0, offset) + 1
 
 
 def has_words(text: str) -> bool:
     """Whether there is anything to translate."""
-    return bool(re.search(r"[^\W_]", text))
+    return any(map(str.isalnum, text))

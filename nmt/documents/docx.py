@@ -5,21 +5,26 @@ bookmarks and all other parts of the file stay. A tab or a line break ends a tex
 Source: the standard ECMA-376, part 1, WordprocessingML.
 """
 
+import struct
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 
 from nmt.documents.document import Document
 from nmt.documents.docx_runs import Paragraph, RunFormat, read_paragraph
 from nmt.documents.inline import AlignedTranslation, InlineItem, TaggedText
-from nmt.documents.package import Package, read_package
-from nmt.documents.xml_inline import Part, Piece, cut
 from nmt.documents.xml_text import (
     Edit,
+    Part,
+    Piece,
     XmlFile,
     XmlToken,
-    allowed,
     apply_edits,
+    clean_translation,
+    cut,
     escape,
     match_tags,
     read_xml,
@@ -41,6 +46,93 @@ BODIES = 3
 BLANKS = " \t\n\r"
 
 
+# ---- the ZIP file ------------------------------------------------------------------------------------------
+# It may come from anywhere: nothing is extracted to a folder, and what it unpacks to is bounded.
+
+
+MOST_PARTS = 5000
+LARGEST_PART = 64 << 20  # bytes, unpacked
+# What a file may unpack to: so many bytes, or its own size times so much if that is more.
+UNPACKED, RATIO = 64 << 20, 50
+OLD_OFFICE = b"\xd0\xcf\x11\xe0"  # the beginning of .doc, and of encrypted files
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+ENCRYPTED = 0x1
+DAMAGES = (
+    zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, OverflowError, RuntimeError,
+    NotImplementedError, IndexError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Package:
+    """The parts of a ZIP file, unpacked."""
+
+    entries: list[zipfile.ZipInfo]
+    parts: Mapping[str, bytes]  # by name
+
+    def write(self, changed: Mapping[str, bytes]) -> bytes:
+        """The ZIP file with some parts changed, in the same order. The same parts give the same bytes."""
+        out = BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            for entry in self.entries:
+                copy = zipfile.ZipInfo(entry.filename, entry.date_time)
+                copy.compress_type, copy.external_attr = entry.compress_type, entry.external_attr
+                copy.create_system = entry.create_system
+                archive.writestr(copy, changed.get(entry.filename, self.parts[entry.filename]))
+        return out.getvalue()
+
+
+def read_package(data: bytes, name: str) -> Package:
+    """Unpack a ZIP file in memory. DataError for one that is damaged or encrypted, that unpacks to far more
+    than a document does, or whose names are ambiguous or lead out of it. `name`: of the file."""
+    if data.startswith(OLD_OFFICE):
+        raise DataError(
+            f"{name}:1: is a .doc, or encrypted, expected .docx; save it as .docx, without a password"
+        )
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            entries = archive.infolist()
+            check_entries(entries, len(data), name)
+            parts = {entry.filename: archive.read(entry) for entry in entries}
+    except DAMAGES as error:
+        what = str(error).split("\n")[0] or type(error).__name__
+        raise DataError(
+            f"{name}:1: damaged ZIP file ({what}), expected a document; was it copied whole?"
+        ) from error
+    return Package(entries, parts)
+
+
+def check_entries(entries: list[zipfile.ZipInfo], size: int, name: str) -> None:
+    """DataError for what `read_package` refuses, as far as the directory of a ZIP file of `size` bytes tells.
+    No part is unpacked to more than the directory says."""
+    if len(entries) > MOST_PARTS:
+        raise DataError(
+            f"{name}:1: {len(entries):,} parts, expected at most {MOST_PARTS:,}; is this a document?"
+        )
+    names = [entry.filename for entry in entries]
+    for entry in entries:
+        location = f"{name}:1: part {entry.filename}"
+        if entry.flag_bits & ENCRYPTED:
+            raise DataError(f"{location}: is encrypted; save the document without a password")
+        if entry.compress_type not in METHODS:
+            raise DataError(f"{location}: compression method {entry.compress_type}, expected deflate")
+        if entry.filename.startswith("/") or ".." in entry.filename.split("/") or "\\" in entry.filename:
+            raise DataError(f"{location}: its name leads out of the document; is this from a trusted source?")
+        if entry.file_size > LARGEST_PART:
+            raise DataError(f"{location}: unpacks to more than {LARGEST_PART >> 20} MiB; is this a document?")
+    if len(set(names)) < len(names):
+        twice = next(part for part in names if names.count(part) > 1)
+        raise DataError(f"{name}:1: part {twice}: is there twice, expected once; is this a document?")
+    if sum(entry.file_size for entry in entries) > max(UNPACKED, RATIO * size):
+        raise DataError(
+            f"{name}:1: unpacks to more than {RATIO} times its size, expected a document; if you trust it "
+            "save it again with less compression"
+        )
+
+
+# ---- documents ---------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class PlacedText:
     """A text to translate, and how its translation is written."""
@@ -54,7 +146,7 @@ class PlacedText:
 
     def edit(self, translation: AlignedTranslation) -> Edit:
         """Replace the tokens by a translation."""
-        raw = self.opening + self.text.render(allowed(translation)) + self.closing
+        raw = self.opening + self.text.render(clean_translation(translation)) + self.closing
         for empty in self.empty_runs:
             raw = raw.replace(empty, "")
         return Edit(self.first, self.end, raw)
@@ -133,10 +225,8 @@ def parse_part(data: bytes, name: str) -> TextPart:
 
 def place_texts(paragraph: Paragraph) -> Iterator[PlacedText]:
     """Yield the texts of a paragraph."""
-    for part in cut(paragraph.pieces):
-        text = place_text(paragraph, part)
-        if text is not None:
-            yield text
+    texts = (place_text(paragraph, part) for part in cut(paragraph.pieces))
+    yield from (text for text in texts if text is not None)
 
 
 def place_text(paragraph: Paragraph, part: Part) -> PlacedText | None:
@@ -145,7 +235,7 @@ def place_text(paragraph: Paragraph, part: Part) -> PlacedText | None:
     pieces, sizes = part.pieces, Counter[RunFormat]()
     for piece in pieces:
         if piece.is_text:
-            sizes[paragraph.format_of(piece)] += len(piece.text.strip())
+            sizes[paragraph.text_format(piece)] += len(piece.text.strip())
     base = max(sizes, key=lambda run: sizes[run])
     whole = "".join(piece.text for piece in pieces)
     blanks = [whole[: len(whole) - len(whole.lstrip(BLANKS))], whole[len(whole.rstrip(BLANKS)) :]]
@@ -160,7 +250,7 @@ def place_text(paragraph: Paragraph, part: Part) -> PlacedText | None:
         end=end.token,
         opening=start.raw + base.start + escape(blanks[0]),
         closing=escape(blanks[1]) + base.close + end.raw,
-        empty_runs=[run.start + run.close for run in {base, *map(paragraph.format_of, pieces)}],
+        empty_runs=[run.start + run.close for run in {base, *map(paragraph.text_format, pieces)}],
     )
 
 
@@ -205,10 +295,10 @@ def next_format(
     if piece.opens or piece.closes:
         return base
     if piece.text.strip():
-        return paragraph.format_of(piece)
+        return paragraph.text_format(piece)
     for following in pieces[index + 1 :]:
         if following.opens or following.closes:
             return base
         if following.text.strip():
-            return current if paragraph.format_of(following) is current else base
+            return current if paragraph.text_format(following) is current else base
     return base

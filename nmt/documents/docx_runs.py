@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from nmt.documents.xml_inline import Piece
-from nmt.documents.xml_text import XmlToken, children, escape, raw_text
+from nmt.documents.xml_text import Piece, XmlToken, children, escape, raw_text
 
 # Elements around runs: with content that is translated, and with content that stays.
 PAIRS = frozenset("hyperlink ins moveTo smartTag customXml sdt dir bdo".split())
@@ -66,7 +65,7 @@ class Paragraph:
         """The name of a tag without the prefix of WordprocessingML; others keep theirs."""
         return self.tokens[index].name.removeprefix(self.prefix)
 
-    def format_of(self, piece: Piece) -> RunFormat:
+    def text_format(self, piece: Piece) -> RunFormat:
         """The format of a text."""
         return self.formats[piece.format]
 

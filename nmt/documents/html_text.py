@@ -14,7 +14,7 @@ from functools import partial
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from nmt.documents.document import Document, decode_text
+from nmt.documents.document import Document, decode_text, has_words
 from nmt.documents.inline import AlignedTranslation, InlineItem, TaggedText
 from nmt.errors import DataError
 
@@ -150,9 +150,8 @@ def parse_html(document: str, name: str = "HTML", encoding: str = UTF8) -> HtmlD
     text = translatable(tokens)
     for run in text_runs(tokens, text):
         for part in map(partial(trim_part, tokens), split_balanced(tokens, run)):
-            if (
-                segment := TaggedText.from_items([inline_item(tokens[number]) for number in part])
-            ) is not None:
+            segment = TaggedText.from_items([inline_item(tokens[number]) for number in part])
+            if segment is not None:
                 parsed.segments[part.start] = segment
     return parsed
 
@@ -251,7 +250,7 @@ def translatable(tokens: Sequence[HtmlToken]) -> set[int]:
 def replace_words(raw: str, mark: str) -> str:
     """Replace a text that has words by a mark, keeping the blanks at both ends."""
     body = raw.strip(BLANK_CHARACTERS)
-    if not has_words(body):
+    if not has_words(html.unescape(body)):
         return raw
     start = raw.index(body)
     return raw[:start] + mark + raw[start + len(body) :]
@@ -314,12 +313,8 @@ def text_runs(tokens: Sequence[HtmlToken], text: set[int]) -> Iterator[range]:
 def is_inline(token: HtmlToken, translatable: bool) -> bool:
     """Whether a token may be part of a sentence. A text without words always may."""
     if token.is_text:
-        return translatable or not has_words(token.raw)
+        return translatable or not has_words(html.unescape(token.raw))
     return token.whole or token.name in INLINE_ELEMENTS | VOID_ELEMENTS or token.raw.startswith("<!--")
-
-
-def has_words(raw: str) -> bool:
-    return any(map(str.isalnum, html.unescape(raw)))
 
 
 def split_balanced(tokens: Sequence[HtmlToken], run: range) -> Iterator[range]:

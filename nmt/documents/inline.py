@@ -5,7 +5,7 @@ import html
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain, pairwise
 
 from nmt.text.sentences import SplitLine, SplitText
 from nmt.text.tokenize import unescape
@@ -31,14 +31,18 @@ def join_sentences(text: SplitText, translations: Sequence[AlignedTranslation]) 
 
 
 def join_line(line: SplitLine, parts: Sequence[AlignedTranslation], blank: str) -> AlignedTranslation:
-    """Join the translations of a line's sentences. `blank`: as in `SplitLine.join`."""
+    """Join the translations of a line's sentences. `blank`: as in `SplitLine.join`. A sentence without source
+    words beside others that have some gets those between blanks, so that its markup has words around it."""
     if len(parts) == 1:
         return parts[0]
-    sources = [0, *accumulate(len(part.source_words) for part in parts)]
+    words = [part.source_words for part in parts]
+    if any(words):
+        words = [own or sentence.split() for own, sentence in zip(words, line.sentences, strict=True)]
+    sources = [0, *accumulate(map(len, words))]
     targets = [0, *accumulate(len(part.target_words) for part in parts)]
     return AlignedTranslation(
         text=line.join([part.text for part in parts], blank),
-        source_words=[word for part in parts for word in part.source_words],
+        source_words=list(chain(*words)),
         target_words=[word for part in parts for word in part.target_words],
         alignment=[
             (source + first, target + second)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from nmt.documents.document import Document, decode_text, has_words
+from nmt.documents.document import Document, decode_text, has_words, line_number
 from nmt.documents.inline import AlignedTranslation
 from nmt.errors import DataError
 
@@ -41,12 +41,7 @@ class TextDocument(Document):
 
     @property
     def lines(self) -> list[str]:
-        return [" ".join(line.text for line in block) for block in self.texts]
-
-    @property
-    def texts(self) -> list[Sequence[PlainLine]]:
-        """The blocks that have words to translate."""
-        return [block for block in self.blocks if has_words(block[0].text)]
+        return [" ".join(line.text for line in block) for block in self.blocks if has_words(block[0].text)]
 
     def write(self, translations: Sequence[AlignedTranslation]) -> bytes:
         rows, parts = iter(translations), list[str]()
@@ -62,8 +57,8 @@ def parse(data: bytes, name: str) -> TextDocument:
     """Split a text file into blocks. DataError for a file that is not UTF-8, or has a NUL character."""
     text = decode_text(data, name)
     if (offset := text.find("\0")) >= 0:
-        line = text.count("\n", 0, offset) + 1
-        raise DataError(f"{name}:{line}: NUL character, expected text; is this a binary or UTF-16 file?")
+        location = f"{name}:{line_number(text, offset)}"
+        raise DataError(f"{location}: NUL character, expected text; is this a binary or UTF-16 file?")
     lines = [split_line(line) for line in re.findall(r"[^\n]*\n|[^\n]+", text)]
     return TextDocument([block for paragraph in paragraphs(lines) for block in split_paragraph(paragraph)])
 

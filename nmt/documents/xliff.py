@@ -11,14 +11,16 @@ from dataclasses import dataclass, field, replace
 
 from nmt.documents.document import Document
 from nmt.documents.inline import AlignedTranslation, TaggedText
-from nmt.documents.xml_inline import Part, Piece, cut
 from nmt.documents.xml_text import (
     Edit,
+    Part,
+    Piece,
     XmlFile,
     XmlToken,
-    allowed,
     apply_edits,
     children,
+    clean_translation,
+    cut,
     escape,
     match_tags,
     raw_text,
@@ -48,7 +50,7 @@ class Unit:
     source: int  # start tag of <source>
     after: int  # end tag that the target follows
     target: int  # start tag of the target; 0: none
-    state_of: int  # start tag of the element that has the state; 0: the target
+    state_tag: int  # start tag of the element that has the state; 0: the target
 
 
 @dataclass(frozen=True)
@@ -124,14 +126,14 @@ class XliffDocument(Document):
             gap = preceding.raw if preceding.is_text and preceding.raw.isspace() else ""
         if not tag.opens:  # <target/>
             tag = replace(tag, raw=tag.raw[:-2].rstrip() + ">", opens=True)
-        if not unit.state_of:
+        if not unit.state_tag:
             tag = tag.with_attribute("state", "needs-review-translation")
             tag = tag.with_attribute("state-qualifier", "leveraged-mt")
         yield Edit(first, end, f"{gap}{tag.raw}{content}</{tag.name}>")
-        if unit.state_of:
-            segment = self.tokens[unit.state_of].with_attribute("subState", "")
+        if unit.state_tag:
+            segment = self.tokens[unit.state_tag].with_attribute("subState", "")
             changed = segment.with_attribute("state", "translated")
-            yield Edit(unit.state_of, unit.state_of + 1, changed.raw)
+            yield Edit(unit.state_tag, unit.state_tag + 1, changed.raw)
 
 
 def parse(data: bytes, name: str) -> XliffDocument:
@@ -215,7 +217,7 @@ def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Uni
         source=source,
         after=partners[origin],
         target=target,
-        state_of=parent if document.version2 else 0,
+        state_tag=parent if document.version2 else 0,
     )
 
 
@@ -250,7 +252,7 @@ def read_pieces(
             pieces.append(Piece(token.raw, opens=True))
         else:
             end = partners[index] + 1
-            begins, ends = key_of(token, BEGINS), key_of(token, ENDS)
+            begins, ends = code_key(token, BEGINS), code_key(token, ENDS)
             pieces.append(Piece(raw_text(tokens, index, end), begins=begins, ends=ends))
         index = end
     return [replace(piece, number=number) for number, piece in enumerate(pieces)]
@@ -266,7 +268,7 @@ def is_protected(token: XmlToken) -> bool:
     return token.attribute("mtype") == "protected" or token.attribute("translate") == "no"
 
 
-def key_of(token: XmlToken, names: dict[str, tuple[str, ...]]) -> str:
+def code_key(token: XmlToken, names: dict[str, tuple[str, ...]]) -> str:
     """The key of a code that begins or ends a stretch; empty for others."""
     values = (token.attribute(name) for name in names.get(token.local, ()))
     value = next((value for value in values if value), "")
@@ -277,7 +279,7 @@ def render(unit: Unit, rows: Iterator[AlignedTranslation]) -> str:
     """Render the target of a unit, whose translations are the next of `rows`."""
     parts, offset = list[str](), 0
     for part, text in unit.parts:
-        translation = allowed(next(rows))
+        translation = clean_translation(next(rows))
         if part.overlapping:  # their order counts, which relative positions keep
             translation = replace(translation, alignment=())
         parts += [piece.raw for piece in unit.pieces[offset : part.first]]

@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 
 from lxml import etree
 
-from nmt.documents.document import BOM, decode_text, line_of
-from nmt.documents.inline import AlignedTranslation
+from nmt.documents.document import BOM, decode_text, has_words, line_number
+from nmt.documents.inline import AlignedTranslation, InlineItem
 from nmt.errors import DataError
+from nmt.formats.parallel_text import SEVERE, check_entities, malformed
 
 # ---- files -------------------------------------------------------------------------------------------------
 
-PARSER = {
-    "no_network": True, "load_dtd": False, "dtd_validation": False, "resolve_entities": False,
-    "huge_tree": False,
-}  # fmt: skip
 DECLARATION = re.compile(r"""<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
-DOCTYPE = re.compile(r"<!DOCTYPE\b")
 ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);|#)([^;\s&<]{0,40})")
 CHARACTER = re.compile(
     r"&(?:(?P<name>amp|lt|gt|quot|apos)|#x(?P<hex>[0-9A-Fa-f]{1,6})|#(?P<number>[0-9]{1,7}));"
@@ -64,22 +60,12 @@ def read_xml(data: bytes, name: str) -> XmlFile:
 def check_well_formed(data: bytes, name: str) -> None:
     """DataError, with the line, for XML that is not well-formed, or that declares entities."""
     try:
-        root = etree.fromstring(data, etree.XMLParser(**PARSER))
+        root = etree.fromstring(data, etree.XMLParser(**SEVERE, huge_tree=False))
     except etree.XMLSyntaxError as error:
-        what = re.sub(r"(, line \d+, column \d+)+$", "", error.msg or "empty")
-        if "XML_PARSE_HUGE" in what:
-            what = "a text of more than 10 MB, or more than 256 elements inside each other"
-        raise DataError(
-            f"{name}:{error.lineno or 1}: not well-formed XML ({what}); was it copied whole?"
-        ) from error
+        raise malformed(name, error) from error
     except ValueError as error:
         raise DataError(f"{name}:1: not well-formed XML ({error}); was it copied whole?") from error
-    dtd = root.getroottree().docinfo.internalDTD
-    if dtd is not None and (names := [entity.name for entity in dtd.iterentities()]):
-        raise DataError(
-            f"{name}:1: declares the entity {names[0]}, and entities are not read; write the characters into "
-            "the text, and remove <!ENTITY ...>"
-        )
+    check_entities(root, f"{name}:1")
 
 
 # ---- tokens ------------------------------------------------------------------------------------------------
@@ -146,7 +132,7 @@ def tokenize(text: str, name: str) -> list[XmlToken]:
             break
         match = TOKEN.match(text, start)
         if match is None:
-            raise DataError(f"{name}:{line_of(text, start)}: not well-formed XML; was it copied whole?")
+            raise DataError(f"{name}:{line_number(text, start)}: not well-formed XML; was it copied whole?")
         tokens.append(markup_token(match))
         offset = match.end()
     return tokens
@@ -156,7 +142,7 @@ def text_token(raw: str, name: str, document: str, offset: int) -> XmlToken:
     """The token of a text. DataError for an entity that XML does not declare. `document`, `offset`: where the
     text is from, for the line in messages."""
     if match := ENTITY.search(raw):
-        line = line_of(document, offset + match.start())
+        line = line_number(document, offset + match.start())
         raise DataError(
             f"{name}:{line}: the entity &{match[1]}; is not declared in XML; write the character itself"
         )
@@ -203,7 +189,7 @@ def escape(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def allowed(translation: AlignedTranslation) -> AlignedTranslation:
+def clean_translation(translation: AlignedTranslation) -> AlignedTranslation:
     """A translation without the characters that XML does not allow."""
     return replace(translation, text=NOT_XML.sub(" ", translation.text))
 
@@ -238,3 +224,139 @@ def apply_edits(tokens: Sequence[XmlToken], edits: Sequence[Edit]) -> str:
         parts += [raw_text(tokens, offset, edit.first), edit.raw]
         offset = max(offset, edit.end)
     return "".join([*parts, raw_text(tokens, offset, len(tokens))])
+
+
+# ---- pieces of text ----------------------------------------------------------------------------------------
+# Texts with inline markup, cut into the parts that are translated as one.
+
+
+MOST_PIECES = 500  # of a part
+MOST_OPEN = 100  # codes that are waiting for their ends
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A text, or markup within or between texts."""
+
+    raw: str  # as it is written into a translation
+    text: str = ""
+    opens: bool = False  # a tag of a pair
+    closes: bool = False
+    begins: str = ""  # the key of a code that another code with this key ends
+    ends: str = ""
+    border: bool = False  # no sentence goes beyond it
+    format: str = ""  # of a text, where the document has formats instead of tags
+    number: int = 0  # index in the list of pieces that `cut` gets
+
+    @property
+    def is_text(self) -> bool:
+        return bool(self.text)
+
+    @property
+    def item(self) -> InlineItem:
+        return InlineItem(self.raw, self.text, self.opens, self.closes)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pieces that are translated as one, with balanced pairs."""
+
+    pieces: Sequence[Piece]
+    overlapping: bool  # has codes of pairs that are neither inside each other nor side by side
+
+    @property
+    def first(self) -> int:
+        """The number of its first piece."""
+        return self.pieces[0].number
+
+    @property
+    def end(self) -> int:
+        """The number of its last piece, and 1."""
+        return self.pieces[-1].number + 1
+
+
+def cut(pieces: Sequence[Piece]) -> list[Part]:
+    """Cut pieces into parts, leaving out borders, tags whose partners are elsewhere, and blanks and single
+    codes at the ends of a part; and parts without words. Each text of a part with too many pieces is a part
+    of its own."""
+    parts, start = list[Part](), 0
+    for index in range(len(pieces) + 1):
+        if index == len(pieces) or pieces[index].border:
+            paired = pair_codes(pieces[start:index])
+            overlapping = has_overlap(paired)
+            for part in split_balanced(paired):
+                for trimmed in [trim(part)] if len(part) <= MOST_PIECES else single_texts(part):
+                    if has_words("".join(piece.text for piece in trimmed)):
+                        parts.append(Part(trimmed, overlapping))
+            start = index + 1
+    return parts
+
+
+def pair_codes(pieces: Sequence[Piece]) -> list[Piece]:
+    """Turn codes that begin and end a stretch into pairs of tags where they nest with all other tags."""
+    paired, opened = list(pieces), list[int]()
+    for index, piece in enumerate(pieces):
+        if piece.opens or piece.begins:
+            opened.append(index)
+        elif piece.closes:
+            while opened and not pieces[opened[-1]].opens:
+                opened.pop()
+            if opened:
+                opened.pop()
+        elif piece.ends:
+            depth = find_code(pieces, opened, piece.ends)
+            if depth is not None:
+                start = opened[depth]
+                paired[start] = replace(pieces[start], opens=True, begins="")
+                paired[index] = replace(piece, closes=True, ends="")
+                del opened[depth:]
+    return paired
+
+
+def find_code(pieces: Sequence[Piece], opened: Sequence[int], key: str) -> int | None:
+    """The index in `opened` of the code with a key, looking back to the innermost tag; None if there is none
+    among the last MOST_OPEN codes."""
+    for depth in reversed(range(max(0, len(opened) - MOST_OPEN), len(opened))):
+        piece = pieces[opened[depth]]
+        if piece.opens:
+            return None
+        if piece.begins == key:
+            return depth
+    return None
+
+
+def has_overlap(pieces: Sequence[Piece]) -> bool:
+    """Whether both codes of a pair are there, but could not be turned into tags."""
+    return not {piece.begins for piece in pieces if piece.begins}.isdisjoint(piece.ends for piece in pieces)
+
+
+def split_balanced(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """Split pieces at the tags whose partners are not among them, leaving out these tags."""
+    opened, borders = list[int](), set[int]()
+    for index, piece in enumerate(pieces):
+        if piece.opens:
+            opened.append(index)
+        elif piece.closes:
+            if opened:
+                opened.pop()
+            else:
+                borders.add(index)
+    borders.update(opened)
+    parts: list[list[Piece]] = [[]]
+    for index, piece in enumerate(pieces):
+        if index in borders:
+            parts.append([])
+        else:
+            parts[-1].append(piece)
+    return parts
+
+
+def trim(part: Sequence[Piece]) -> list[Piece]:
+    """Remove blanks and codes without partners from both ends of a part."""
+    inner = [index for index, piece in enumerate(part) if piece.opens or piece.closes or piece.text.strip()]
+    return list(part[inner[0] : inner[-1] + 1]) if inner else []
+
+
+def single_texts(part: Sequence[Piece]) -> list[list[Piece]]:
+    """Each text of a part by itself."""
+    return [[piece] for piece in part if piece.is_text]

@@ -1,2 +1,2 @@
-"""Moses' file formats: n-best lists, phrase tables, word alignments; word vectors; parallel text of
-translators and shared tasks."""
+"""File formats: Moses' n-best lists, phrase tables and word alignments; parallel text of translators and
+shared tasks; word vectors; folders of Marian's and CTranslate2's models."""

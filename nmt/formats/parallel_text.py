@@ -118,7 +118,7 @@ def write_pairs(
                 for unit in choose_reader(text[0])(text, wanted):
                     codes.update(unit)
                     for out, line in zip(
-                        sides, pair_of(unit, languages, number in exact, counts), strict=False
+                        sides, make_pair(unit, languages, number in exact, counts), strict=False
                     ):
                         out.write(line + "\n")
                     advance(1)
@@ -128,7 +128,7 @@ def write_pairs(
                     # It has en, and en-US, too: read again, for the exact match alone.
                     exact[number], read_again = (chosen[0][0], chosen[1][0]), True
             if not counts.pairs:
-                raise without_pairs(paths, wanted, counts)
+                raise no_pairs_error(paths, wanted, counts)
         if not read_again:
             return counts
 
@@ -142,7 +142,7 @@ def group_files(paths: Sequence[str]) -> list[list[str]]:
     return list(texts.values())
 
 
-def pair_of(unit: Unit, languages: Sequence[str], exact: bool, counts: UnitCounts) -> tuple[str, ...]:
+def make_pair(unit: Unit, languages: Sequence[str], exact: bool, counts: UnitCounts) -> tuple[str, ...]:
     """The texts of both sides of a unit, each as one line; nothing if one is missing. A side without a code
     is in the language that is missing. `exact`: whether other variants of a language count as missing."""
     counts.units += 1
@@ -164,7 +164,7 @@ def as_line(text: str) -> str:
     return text.strip(" ")
 
 
-def without_pairs(paths: Sequence[str], wanted: Wanted, counts: UnitCounts) -> DataError:
+def no_pairs_error(paths: Sequence[str], wanted: Wanted, counts: UnitCounts) -> DataError:
     """The error for files without any pair."""
     name = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     codes = sorted({normalize_code(code): code for code in counts.codes if code}.values())
@@ -247,8 +247,8 @@ def read_elements(path: str, root: str, *names: str) -> Iterator["Element"]:
 
 
 def check_root(path: str, chunk: bytes, root: str) -> None:
-    """Check the beginning of an XML file. DataError for another root, and for declared entities, which could
-    grow without bound, or name other files. Reading a DTD is never needed: its name is ignored."""
+    """Check the beginning of an XML file. DataError for another root, and for declared entities. Reading a
+    DTD is never needed: its name is ignored."""
     from lxml import etree
 
     parser = etree.XMLPullParser(("start",), **SEVERE, **LIMITS)
@@ -264,12 +264,7 @@ def check_root(path: str, chunk: bytes, root: str) -> None:
         if len(chunk) == CHUNK:
             raise DataError(f"{path}:1: no element begins in {CHUNK >> 10} KiB, expected <{root}>")
         return  # a short file that ends here: close() says what is wrong
-    dtd = element.getroottree().docinfo.internalDTD
-    if dtd is not None and (names := [entity.name for entity in dtd.iterentities()]):
-        raise DataError(
-            f"{path}:{element.sourceline}: declares the entity {names[0]}, and entities are not read; write "
-            "the characters into the text, and remove <!ENTITY ...>"
-        )
+    check_entities(element, f"{path}:{element.sourceline}")
     if local_name(element) != root:
         raise DataError(
             f"{path}:{element.sourceline}: begins with <{local_name(element)}>, expected <{root}>; is its "
@@ -277,16 +272,26 @@ def check_root(path: str, chunk: bytes, root: str) -> None:
         )
 
 
-def malformed(path: str, error: "XMLSyntaxError", root: str) -> DataError:
-    """The error for a file that is not well-formed XML."""
-    what = re.sub(
-        r"(, line \d+, column \d+)+$|\s+", lambda match: " " if match[0].isspace() else "", error.msg
-    )
+def malformed(path: str, error: "XMLSyntaxError", root: str = "") -> DataError:
+    """The error for a file that is not well-formed XML. `root`: the expected root; empty: any."""
+    what = " ".join(re.sub(r"(, line \d+, column \d+)+$", "", error.msg or "empty").split())
     if "XML_PARSE_HUGE" in what:
         what = "a text of more than 10 MB, or more than 256 elements inside each other"
+    expected = f", expected <{root}>" if root else ""
     return DataError(
-        f"{path}:{error.lineno or 1}: not well-formed XML ({what}), expected <{root}>; was it copied whole?"
+        f"{path}:{error.lineno or 1}: not well-formed XML ({what}){expected}; was it copied whole?"
     )
+
+
+def check_entities(element: "Element", location: str) -> None:
+    """DataError, which begins with `location`, if the document of an element declares entities, which could
+    grow without bound, or name other files."""
+    dtd = element.getroottree().docinfo.internalDTD
+    if dtd is not None and (names := [entity.name for entity in dtd.iterentities()]):
+        raise DataError(
+            f"{location}: declares the entity {names[0]}, and entities are not read; write the characters "
+            "into the text, and remove <!ENTITY ...>"
+        )
 
 
 def free(element: "Element") -> None:
@@ -305,14 +310,14 @@ def local_name(element: "Element") -> str:
 LINE_BREAKS = ("lb", "xlf:lb")
 
 
-def text_of(element: "Element", spans: frozenset[str], path: str) -> str:
+def segment_text(element: "Element", spans: frozenset[str], path: str) -> str:
     """The text of a segment. `spans`: the names of inline elements that enclose text; the content of all
     others is code of the document's format. A code for a line break is a blank. DataError for an entity."""
     parts = [element.text or ""]
     for child in element:
         name = local_name(child)
         if name in spans:
-            parts.append(text_of(child, spans, path))
+            parts.append(segment_text(child, spans, path))
         elif not name:
             raise DataError(
                 f"{path}:{child.sourceline}: entity {child.text}, and entities are not expanded; write the "
@@ -342,7 +347,7 @@ def read_tmx(paths: Sequence[str], wanted: Wanted) -> Iterator[Unit]:
                 segment = variant.find("{*}seg")
                 code = variant.get(XML_LANG) or variant.get("lang")
                 if segment is not None and code:
-                    texts.setdefault(code, text_of(segment, TMX_SPANS, path))
+                    texts.setdefault(code, segment_text(segment, TMX_SPANS, path))
             yield texts
 
 
@@ -358,28 +363,28 @@ def read_xliff(paths: Sequence[str], wanted: Wanted) -> Iterator[Unit]:
                 root = above[-1]
                 codes = root.get("srcLang", ""), root.get("trgLang", "")
                 for segment in unit.iterchildren("{*}segment"):
-                    yield sides_of(segment, codes, path)
+                    yield read_sides(segment, codes, path)
             else:
                 top = next((node for node in above if local_name(node) == "file"), unit)
                 codes = top.get("source-language", ""), top.get("target-language", "")
-                yield from cut_unit(unit, codes, path) or [sides_of(unit, codes, path)]
+                yield from read_segments(unit, codes, path) or [read_sides(unit, codes, path)]
 
 
-def sides_of(segment: "Element", codes: tuple[str, str], path: str) -> Unit:
+def read_sides(segment: "Element", codes: tuple[str, str], path: str) -> Unit:
     """The text of both sides of an XLIFF segment. `codes`: the languages that the file names."""
     unit: Unit = {}
     for name, code in zip(("source", "target"), codes, strict=True):
         side = segment.find(f"{{*}}{name}")
         if side is not None:
-            unit.setdefault(code or side.get(XML_LANG, ""), text_of(side, XLIFF_SPANS, path))
+            unit.setdefault(code or side.get(XML_LANG, ""), segment_text(side, XLIFF_SPANS, path))
     return unit
 
 
-def cut_unit(unit: "Element", codes: tuple[str, str], path: str) -> list[Unit]:
+def read_segments(unit: "Element", codes: tuple[str, str], path: str) -> list[Unit]:
     """The segments of an XLIFF 1.2 unit; empty if it is not cut into segments on both sides."""
     source, target = (
         {
-            mark.get("mid"): text_of(mark, XLIFF_SPANS, path)
+            mark.get("mid"): segment_text(mark, XLIFF_SPANS, path)
             for side in unit.iterchildren(f"{{*}}{name}")
             for mark in side.iter("{*}mrk")
             if mark.get("mtype") == "seg"
@@ -401,7 +406,7 @@ def read_wmt_xml(paths: Sequence[str], wanted: Wanted) -> Iterator[Unit]:
             sides = [(document.find(name), name) for name in ("src", "ref")]
             texts = [
                 (side.get("lang", ""), {
-                    segment.get("id"): text_of(segment, NO_SPANS, path) for segment in side.iter("seg")
+                    segment.get("id"): segment_text(segment, NO_SPANS, path) for segment in side.iter("seg")
                 })
                 for side, _ in sides if side is not None
             ]  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import translate
-from nmt.documents import package
+from nmt.documents.docx import MOST_PARTS, OLD_OFFICE
 from tests.conftest import ROOT, refusal
 from tests.nmt.documents.test_samples import SAMPLES, parts
 
@@ -57,7 +57,7 @@ def twice() -> bytes:
 
 
 def many_parts() -> bytes:
-    return docx(more={f"x/{number}": "" for number in range(package.MOST_PARTS)})
+    return docx(more={f"x/{number}": "" for number in range(MOST_PARTS)})
 
 
 def bomb(blocks: int) -> bytes:
@@ -137,7 +137,7 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
     "spreadsheet": (".docx", lambda: docx(types=TYPES.replace("wordprocessingml", "spreadsheetml"))),
     "bad bytes inside": (".docx", lambda: docx(BODY.encode().replace(b"A man", b"\xff\xfe"))),
     "latin1 inside": (".docx", lambda: docx('<?xml version="1.0" encoding="latin1"?>' + BODY)),
-    "old word": (".docx", lambda: package.OLD_OFFICE + bytes(5000)),
+    "old word": (".docx", lambda: OLD_OFFICE + bytes(5000)),
     "empty docx": (".docx", lambda: b""),
     "no zip": (".docx", lambda: b"PK\x03\x04" + bytes(100)),
 }  # fmt: skip

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from justhtml import JustHTML
 
 from nmt.documents import html_text
-from nmt.documents.inline import AlignedTranslation, locate_words
+from nmt.documents.inline import AlignedTranslation, InlineItem, TaggedText, join_line, locate_words
 from nmt.errors import DataError
+from nmt.text.sentences import SplitLine
 
 # ---- html text ---------------------------------------------------------------------------------------------
 
@@ -400,3 +401,21 @@ def test_a_file_keeps_its_encoding() -> None:
 def test_files_that_cannot_be_read(data: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         html_text.parse_file(data, "a.html")
+
+
+def test_a_sentence_without_alignment_beside_one_that_has_it() -> None:
+    """Its tags keep their relative position, and do not collapse."""
+    items = [
+        InlineItem("A dog runs. A ", "A dog runs. A "),
+        InlineItem("<b>", opens=True),
+        InlineItem("cat", "cat"),
+        InlineItem("</b>", closes=True),
+        InlineItem(" sleeps.", " sleeps."),
+    ]
+    aligned = AlignedTranslation(
+        "Un chien court.", "a dog runs .".split(), "un chien court .".split(), [(i, i) for i in range(4)]
+    )
+    line = SplitLine(["A dog runs.", "A cat sleeps."], [" "])
+    joined = join_line(line, [aligned, AlignedTranslation("Un chat dort.", (), "un chat dort .".split())], "")
+    tagged = TaggedText.from_items(items)
+    assert tagged is not None and re.search(r"<b>\w+</b>", tagged.render(joined))
