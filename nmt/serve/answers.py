@@ -60,20 +60,12 @@ class EngineAccess:
     async def translate(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines. BadRequest for lines that `check_lines` refuses, UserError for one that cannot be
-        translated.
+        """Translate lines that passed `check_lines`, or their sentences, whose number is not limited.
+        UserError for one that cannot be translated.
 
         HTTPException: 429 for a full queue, 503 while the server stops, 504 after the time limit, 499 if the
         client has left.
         """
-        self.check_lines(lines)
-        return await self.translate_checked(request, served, lines, options)
-
-    async def translate_checked(
-        self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
-    ) -> list[TranslatedLine]:
-        """Translate lines that passed `check_lines`, or their sentences, whose number is not limited.
-        HTTPException and UserError as in `translate`."""
         request.state.lines += len(lines)
         request.state.engine = served.name
         return await self.answer(
@@ -95,8 +87,8 @@ class EngineAccess:
         self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool
     ) -> list[list[float]]:
         """Score pairs of lines: natural log p of each unit of each target and of its end symbol. `tokenized`:
-        the lines are words between blanks. Raises the same errors as `translate`; ConfigError for an engine
-        that does not score."""
+        the lines are words between blanks. BadRequest as from `check_lines`, other errors as from
+        `translate`; ConfigError for an engine that does not score."""
         self.check_lines([line for pair in pairs for line in pair], sides=2)
         request.state.lines = len(pairs)
         request.state.engine = served.name
@@ -111,14 +103,16 @@ class EngineAccess:
     def check_lines(self, lines: Sequence[str], sides: int = 1) -> None:
         """BadRequest for lines that are too many or too long, or that contain a line break.
 
-        `sides`: 2 if `lines` has both lines of each pair, of which `max_lines` are allowed.
+        `sides`: 2 if `lines` has both lines of each pair, of which `max_lines` are allowed; the message then
+        names the number of the pair.
         """
         config = self.config
         if len(lines) > config.max_lines * sides:
             raise BadRequest(
                 f"{len(lines) // sides} lines, expected at most {config.max_lines}; send them in parts"
             )
-        for number, line in enumerate(lines, 1):
+        for index, line in enumerate(lines):
+            number = index // sides + 1
             if len(line) > config.max_line:
                 raise BadRequest(
                     f"line {number}: {len(line)} characters, expected at most {config.max_line}; split it"

@@ -296,14 +296,12 @@ class AnyRunEngine(Engine):
         """Compute the share of known characters; those of a word that is split into k units count 1/k
         each."""
         member = self.run.members[0]
-        words = member.source.words(line)
-        sizes = [len(word) for word in words]
-        fit = 0.0
-        for word, size in zip(words, sizes, strict=True):
+        words, fit = member.source.words(line), 0.0
+        for word in words:
             units = member.source.cut([word])
             if UNK not in member.source_words.encode(units):
-                fit += size / max(1, len(units))
-        return fit / sum(sizes) if words else 0.0
+                fit += len(word) / max(1, len(units))
+        return fit / sum(map(len, words)) if words else 0.0
 
 
 def join_parts(run: Run, parts: Sequence[tuple[str, FinishedHypothesis]]) -> TranslatedLine:

@@ -120,13 +120,13 @@ class JsonApi:
         plain: bool,
     ) -> list[TranslatedLine]:
         """Translate lines that passed `check_lines`, or their sentences. HTTPException and
-        UserError as from `EngineAccess.translate_checked`.
+        UserError as from `EngineAccess.translate`.
 
         `plain`: the lines are raw text. For an engine that reads tokenized text they are then tokenized, and
         its translations detokenized; BadRequest if the languages of such an engine are unknown.
         """
         if not (plain and served.info.tokenized_only):
-            return await self.access.translate_checked(request, served, lines, options)
+            return await self.access.translate(request, served, lines, options)
         if not served.plain:
             raise BadRequest(
                 f"plain: engine {served.name} does not declare its languages; give it a name like en-fr, or "
@@ -134,7 +134,7 @@ class JsonApi:
             )
         rules = await asyncio.to_thread(self.text_rules, served)
         words = await asyncio.to_thread(rules.lines, lines)
-        translations = await self.access.translate_checked(request, served, words, options)
+        translations = await self.access.translate(request, served, words, options)
         return [
             rules.translation(line, translation)
             for line, translation in zip(lines, translations, strict=True)
@@ -263,9 +263,7 @@ def hypothesis_json(hypothesis: LineHypothesis) -> dict[str, object]:
             name: [finite_or_none(value) for value in values] for name, values in hypothesis.features.items()
         }
     if hypothesis.segments:
-        answer["segments"] = [
-            {"source": segment.source, "target": segment.target} for segment in hypothesis.segments
-        ]
+        answer["segments"] = [asdict(segment) for segment in hypothesis.segments]
     if hypothesis.attention:
         answer["attention"] = [[round(weight, 6) for weight in row] for row in hypothesis.attention]
     answer["alignment"] = hypothesis.alignment

@@ -119,7 +119,7 @@ class QueryText:
     def render(self, lines: Sequence[TranslatedLine]) -> str:
         """Render the text with each line replaced by its best translation."""
         if self.document is not None:
-            return self.document.render(list(map(aligned, lines)))
+            return self.document.render(list(map(best_aligned, lines)))
         return "\n".join(line.hypotheses[0].text for line in lines)
 
     @property
@@ -174,11 +174,6 @@ class LibreTranslate:
             ),
         ]
 
-    @property
-    def pairs(self) -> list[tuple[str, str]]:
-        """The (source, target) languages of the engines whose languages are known."""
-        return [served.languages for served in self.engines.values() if all(served.languages)]
-
     async def translate(self, request: Request) -> Response:
         fields = await self.read_fields(request)
         single = not isinstance(fields.values.get("q"), list)
@@ -211,19 +206,14 @@ class LibreTranslate:
         return JSONResponse([{"confidence": percent, "language": code} for code, percent in candidates])
 
     async def languages(self, request: Request) -> Response:
-        targets = {
-            code: dict.fromkeys(target for source, target in self.pairs if source == code)
-            for code in self.engines.languages
-        }
-        return JSONResponse(
-            [
-                {"code": code, "name": english_name(code), "targets": list(targets[code])}
-                for code in self.engines.languages
-            ]
-        )
+        answer = []
+        for code in self.engines.languages:
+            targets = dict.fromkeys(target for source, target in self.engines.pairs if source == code)
+            answer.append({"code": code, "name": english_name(code), "targets": list(targets)})
+        return JSONResponse(answer)
 
     async def settings(self, request: Request) -> Response:
-        target = next((target for _, target in self.pairs), "")
+        target = next((target for _, target in self.engines.pairs), "")
         return JSONResponse(
             {
                 "apiKeys": self.token is not None,
@@ -284,7 +274,7 @@ class LibreTranslate:
         for code in (source, target):
             if code != AUTO and code not in self.engines.languages:
                 raise BadRequest(f"{code} is not supported")
-        if source == AUTO and target not in [language for _, language in self.pairs]:
+        if source == AUTO and target not in [language for _, language in self.engines.pairs]:
             raise BadRequest(f"{target} is not supported")
 
     def split_queries(self, queries: Sequence[str], form: str) -> list[QueryText]:
@@ -341,12 +331,18 @@ class LibreTranslate:
     async def translate_sentences(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines; the sentences of a raw line are translated separately. Errors as from
+        """Translate lines, whose number is not limited; the sentences of a raw line are translated
+        separately. BadRequest for a sentence that is too long; other errors as from
         `EngineAccess.translate`."""
-        self.access.check_lines(lines)
         raw = not served.info.tokenized_only
         text = await self.access.cut_sentences(request, served, lines) if raw else whole_lines(lines)
-        parts = await self.access.translate_checked(request, served, text.sentences, options)
+        for sentence in text.sentences:
+            if len(sentence) > self.config.max_line:
+                raise BadRequest(
+                    f"a sentence of {len(sentence)} characters, expected at most {self.config.max_line}; "
+                    "split it"
+                )
+        parts = await self.access.translate(request, served, text.sentences, options)
         join = partial(answers.join_sentences, text, parts, options.n_best)
         return await self.access.run_text_work(request, sum(map(len, lines)) * options.n_best, join)
 
@@ -361,7 +357,7 @@ class LibreTranslate:
         return served
 
 
-def aligned(line: TranslatedLine) -> AlignedTranslation:
+def best_aligned(line: TranslatedLine) -> AlignedTranslation:
     """The best translation of a line, for a document."""
     best = line.hypotheses[0]
     return AlignedTranslation(best.text, line.words, best.words, best.alignment)

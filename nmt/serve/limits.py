@@ -159,11 +159,6 @@ def header_host(header: str) -> str:
     return match[1] if match else ""
 
 
-def origin_site(origin: str) -> str:
-    """Host and port of an origin in the form of a header `Host`; empty for `null`."""
-    return origin.partition("://")[2].lower()
-
-
 # ---- requests ----------------------------------------------------------------------------------------------
 # The gate checks size, time and token, adds security headers, and records each request.
 
@@ -286,7 +281,8 @@ class GatedRequest:
         origin, site = headers.get("origin", ""), headers.get("sec-fetch-site", "same-origin")
         if "*" in allowed or origin in allowed:
             return False
-        if origin and origin_site(origin) != headers.get("host", "").lower():
+        # Host and port of an origin are written as in a header `Host`; the origin `null` has none.
+        if origin and origin.partition("://")[2].lower() != headers.get("host", "").lower():
             return True
         link = headers.get("sec-fetch-mode") == "navigate" and self.scope["method"] in ("GET", "HEAD")
         return site not in ("same-origin", "none") and not link
@@ -429,9 +425,7 @@ class Connection(H11Protocol):
         if self.owner and len(mine) > self.limits.max_connections:
             self.close_idle(mine)
         elif len(alive) >= MAX_CONNECTIONS:
-            (owner, _), *_ = Counter(connection.owner for connection in alive if connection.idle).most_common(
-                1
-            )
+            [(owner, _)] = Counter(peer.owner for peer in alive if peer.idle).most_common(1)
             self.close_idle([connection for connection in alive if connection.owner == owner])
 
     def close_idle(self, connections: Sequence["Connection"]) -> None:

@@ -18,6 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from nmt.errors import UserError
 from nmt.formats import nbest
+from nmt.io import files
 from nmt.io.numbers import shown
 from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
@@ -27,6 +28,7 @@ from nmt.serve.served import ServedEngine, ServedEngines
 # Fault codes of xmlrpc-c, the library of mosesserver.
 INTERNAL, TYPE, PARSE, NO_METHOD = -500, -501, -503, -506
 NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # not allowed in XML
+LINE_BREAK = re.compile("[\r\n]")
 MAX_DEPTH = 50  # nested elements: a call needs ten, and a few hundred exceed Python's recursion limit
 METHODS = ("translate", "system.listMethods")
 # Options of mosesserver that we do not support.
@@ -50,19 +52,18 @@ class MosesServer:
         try:
             method, parameters = parse_call(body)
             result = await self.call_method(request, self.engines[name], method, parameters)
+            answer = xmlrpc.client.dumps((result,), methodresponse=True)  # type: ignore[arg-type]
         except xmlrpc.client.Fault as fault:
-            return Response(xmlrpc.client.dumps(fault), media_type="text/xml")
+            answer = xmlrpc.client.dumps(fault)
         except UserError as error:
-            refused = xmlrpc.client.Fault(INTERNAL, clean_xml(str(error)))
-            return Response(xmlrpc.client.dumps(refused), media_type="text/xml")
-        answer = xmlrpc.client.dumps((result,), methodresponse=True)  # type: ignore[arg-type]
+            answer = xmlrpc.client.dumps(xmlrpc.client.Fault(INTERNAL, clean_xml(str(error))))
         return Response(answer, media_type="text/xml")
 
     async def call_method(
         self, request: Request, served: ServedEngine, method: str, parameters: tuple[object, ...]
     ) -> object:
         """Call a method and return its result. Fault for an unknown method and for wrong parameters; other
-        errors as from `EngineAccess.translate`."""
+        errors as from `EngineAccess.check_lines` and `EngineAccess.translate`."""
         if method == "system.listMethods":
             return list(METHODS)
         if method != "translate":
@@ -82,7 +83,8 @@ class MosesServer:
         options = TranslateOptions(
             n_best=max(1, count), tokenized=True, distinct=is_set(params, "nbest-distinct") and count > 0
         )
-        line = " ".join(text.split())
+        line = " ".join(files.split_words(LINE_BREAK.sub(" ", text)))
+        self.access.check_lines([line])
         (translation,) = await self.access.translate(request, served, [line], options)
         return pack_translation(translation, params, count)
 

@@ -154,7 +154,7 @@ class RunSession:
             task.parts.append(part)
         self.tasks[key] = task
         if task.done:
-            self.finishing[key] = self.finish(task)
+            self.finishing[key] = finish_task(self.run.for_text(task.options.tokenized), task)
 
     def start_search(self, key: Hashable) -> None:
         """Start the search of the next part of a line."""
@@ -208,7 +208,7 @@ class RunSession:
                 part = next(part for part in task.parts if part.sentence == sentence)
                 part.candidates, part.sentence = candidates, None
                 if task.done:
-                    self.finishing[key] = self.finish(task)
+                    self.finishing[key] = finish_task(self.run.for_text(task.options.tokenized), task)
         return self.answers()
 
     def answers(self) -> list[tuple[Hashable, TranslatedLine | UserError]]:
@@ -224,12 +224,6 @@ class RunSession:
                 del self.finishing[key], self.tasks[key]
                 ready.append((key, done.value))
         return ready
-
-    def finish(self, task: LineTask) -> Finishing:
-        """Build the translation of a line whose parts have all been searched; returns it, or the error."""
-        if task.unmet:
-            return DataError(f"a line: {constraints.UNMET}; ask for less")
-        return (yield from finish_task(self.run.for_text(task.options.tokenized), task))
 
     def cancel(self, key: Hashable) -> None:
         for part in self.tasks.pop(key).in_search:
@@ -253,9 +247,11 @@ def constraint_maker(run: TorchRun, options: TranslateOptions) -> ConstraintMake
 # ---- results -----------------------------------------------------------------------------------------------
 
 
-def finish_task(run: TorchRun, task: LineTask) -> Generator[None, None, TranslatedLine]:
-    """Build the translation of a line whose search is over, and return it. Yields None between small steps of
-    the work. `run`: reads the kind of text that the request has."""
+def finish_task(run: TorchRun, task: LineTask) -> Finishing:
+    """Build the translation of a line whose search is over; returns it, or the error. Yields None between
+    small steps of the work. `run`: reads the kind of text that the request has."""
+    if task.unmet:
+        return DataError(f"a line: {constraints.UNMET}; ask for less")
     options = task.options
     parts = [part for part in task.parts if part.candidates]
     if not parts:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -269,36 +269,30 @@ class ServedEngine:
         self.workers.join(seconds)
 
 
-class ServedEngines(Mapping[str, ServedEngine]):
+class ServedEngines(dict[str, ServedEngine]):
     """Engines by name, in the order of the command line; the first is the default."""
 
     def __init__(self, engines: Sequence[ServedEngine]) -> None:
-        self.engines = {engine.name: engine for engine in engines}
-
-    def __getitem__(self, name: str) -> ServedEngine:
-        return self.engines[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.engines)
-
-    def __len__(self) -> int:
-        return len(self.engines)
+        super().__init__((engine.name, engine) for engine in engines)
 
     @property
     def first(self) -> ServedEngine:
-        return next(iter(self.engines.values()))
+        return next(iter(self.values()))
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The (source, target) languages of the engines whose languages are known."""
+        return [served.languages for served in self.values() if all(served.languages)]
 
     @property
     def languages(self) -> list[str]:
-        """The languages of the engines whose pair is known: all source languages, then the other targets."""
-        pairs = [served.languages for served in self.engines.values() if all(served.languages)]
+        """The languages of `pairs`: all source languages, then the other targets."""
+        pairs = self.pairs
         return list(dict.fromkeys([source for source, _ in pairs] + [target for _, target in pairs]))
 
     def for_languages(self, source: str, target: str) -> ServedEngine | None:
         """The first engine of a language pair; None if there is none."""
-        return next(
-            (served for served in self.engines.values() if served.languages == (source, target)), None
-        )
+        return next((served for served in self.values() if served.languages == (source, target)), None)
 
 
 def warm_up(engine: Engine) -> Engine:

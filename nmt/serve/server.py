@@ -107,8 +107,7 @@ def application(
         Route("/metrics", metrics.show),
         *page_routes(),
     ]
-    gate = Middleware(Gate, config=config, token=token, life=life, done=(metrics.count, done))
-    middleware = [gate]
+    middleware = [Middleware(Gate, config=config, token=token, life=life, done=(metrics.count, done))]
     if config.allow_origin:
         allowed = Middleware(
             CORSMiddleware,
@@ -131,7 +130,7 @@ def described_endpoints(documents: TranslateFile) -> list[Endpoint]:
     return [*own.endpoints(), *texts.endpoints(), *documents.endpoints()]
 
 
-def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute]:
+def page_routes() -> list[BaseRoute]:
     """Build a route for each file that is now in the folders of the page. Other files cannot be requested."""
 
     def route(path: Path) -> BaseRoute:
@@ -140,7 +139,9 @@ def page_routes(folders: Sequence[Path] = (PAGE, SHARED_PAGE)) -> list[BaseRoute
 
         return Route("/" if path.name == "index.html" else f"/{path.name}", send)
 
-    return [route(path) for folder in folders for path in sorted(folder.iterdir()) if path.is_file()]
+    return [
+        route(path) for folder in (PAGE, SHARED_PAGE) for path in sorted(folder.iterdir()) if path.is_file()
+    ]
 
 
 async def http_error(request: Request, error: Exception) -> Response:

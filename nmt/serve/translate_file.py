@@ -8,7 +8,6 @@ import asyncio
 import os
 import re
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,8 +20,8 @@ from starlette.routing import Route
 from nmt.documents import formats
 from nmt.documents.formats import FORMATS
 from nmt.errors import ConfigError
-from nmt.serve import answers, http_api
-from nmt.serve.engine import TranslatedLine, TranslateOptions
+from nmt.serve import http_api
+from nmt.serve.engine import TranslateOptions
 from nmt.serve.http_api import (
     TEXT,
     BadRequest,
@@ -37,12 +36,10 @@ from nmt.serve.libretranslate import (
     MULTIPART,
     TEXT_ERRORS,
     LibreTranslate,
-    aligned,
+    best_aligned,
     required_text,
 )
 from nmt.serve.limits import FILE_PATH
-from nmt.serve.served import ServedEngine
-from nmt.text.sentences import whole_lines
 
 MOST_KEPT = 10  # documents of the largest size, together
 LONGEST_STEM = 80  # characters of a name before its ending
@@ -145,27 +142,10 @@ class TranslateFile:
             raise BadRequest(f"engine: {engine} is not one of {', '.join(self.texts.engines)}")
         served = self.texts.engines[engine] if engine else self.texts.find_engine(source, target)
         document.set_languages(source, target)
-        lines = await self.translate_lines(request, served, document.lines)
-        write = partial(document.write, list(map(aligned, lines)))
+        lines = await self.texts.translate_sentences(request, served, document.lines, TranslateOptions())
+        write = partial(document.write, list(map(best_aligned, lines)))
         translated = await self.access.run_text_work(request, len(data), write)
         return KeptFile(translated, FORMATS[format_name].media_type, translated_name(name, target))
-
-    async def translate_lines(
-        self, request: Request, served: ServedEngine, lines: Sequence[str]
-    ) -> list[TranslatedLine]:
-        """Translate the texts of a document sentence by sentence. Their number is not limited. BadRequest for
-        a sentence that is too long; other errors as from `EngineAccess.translate`."""
-        raw = not served.info.tokenized_only
-        text = await self.access.cut_sentences(request, served, lines) if raw else whole_lines(lines)
-        for sentence in text.sentences:
-            if len(sentence) > self.config.max_line:
-                raise BadRequest(
-                    f"a sentence of {len(sentence)} characters, expected at most {self.config.max_line}; "
-                    "split it"
-                )
-        parts = await self.access.translate_checked(request, served, text.sentences, TranslateOptions())
-        join = partial(answers.join_sentences, text, parts, 1)
-        return await self.access.run_text_work(request, sum(map(len, lines)), join)
 
     async def download(self, request: Request) -> Response:
         name = request.path_params["name"]

@@ -12,6 +12,7 @@ from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
 from nmt.errors import DataError, UserError
+from nmt.io.files import split_words
 from nmt.serve.config import EngineConfig, ServeConfig
 from nmt.serve.engine import (
     ALIGNMENT,
@@ -52,7 +53,7 @@ class Upper(Engine):
         while line == "wait" and not self.go.wait(0.01):
             if stop.is_set():
                 raise InterruptedError
-        words = line.split()
+        words = split_words(line)
         if not words:
             return empty_translation()
         upper = [word.upper() for word in words]

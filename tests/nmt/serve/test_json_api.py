@@ -79,7 +79,9 @@ def test_scores() -> None:
         given: Json = {"source": ["a", "b"], "target": ["cc d", ""]}
         answer = api.post("/api/score", json=given)
         words = api.post("/api/score", json={**given, "word_scores": True})
+        refused = api.post("/api/score", json={**given, "target": ["x", "y\nz"]})
     assert answer.json() == {"engine": "upper", "scores": [{"log_prob": -3.0}, {"log_prob": 0.0}]}
+    assert refused.status_code == 400 and refused.json()["error"].startswith("line 2: is more than one line")
     assert words.json()["scores"][0] == {"log_prob": -3.0, "word_scores": [-2.0, -1.0]}
 
 

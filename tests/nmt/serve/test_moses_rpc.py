@@ -30,6 +30,7 @@ def test_tokenized_words_in_and_out() -> None:
     with client(Upper()) as api:
         assert translate(api, text=" a  b\n") == {"text": "A B"}
         assert translate(api, text="") == {"text": ""}
+        assert translate(api, text="\r\n1\u00a0a\t\u2028b\n") == {"text": "1\u00a0A \u2028B"}
 
 
 def test_the_fields_of_moses() -> None:
