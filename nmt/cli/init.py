@@ -86,7 +86,8 @@ def parser() -> options.Parser:
 
 def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
-    refuse_existing(args.folder)
+    if os.path.lexists(args.folder) and not (os.path.isdir(args.folder) and not os.listdir(args.folder)):
+        raise ConfigError(f"{args.folder}: exists and is not overwritten; name a new folder")
     if args.sample_corpus:
         make_sample_corpus(args)
         return
@@ -126,12 +127,6 @@ def init(args: argparse.Namespace) -> None:
             f"fast: then nmt-export {folder} --format ctranslate2 --quantization int8 --output FOLDER, which "
             f"translates about {FASTER} times as fast"
         )
-
-
-def refuse_existing(folder: str) -> None:
-    """ConfigError if there is such a file or link, or a folder that is not empty."""
-    if os.path.lexists(folder) and not (os.path.isdir(folder) and not os.listdir(folder)):
-        raise ConfigError(f"{folder}: exists and is not overwritten; name a new folder")
 
 
 def check_options(args: argparse.Namespace) -> None:

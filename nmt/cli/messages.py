@@ -7,7 +7,6 @@ import re
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import NoReturn
 
 from nmt.errors import UserError, one_line
 from nmt.io import files
@@ -19,7 +18,8 @@ def set_up_streams() -> None:
     """Make the standard streams UTF-8, and replace those that the shell has closed. If the locale is not
     UTF-8, restart Python in UTF-8 mode."""
     if sys.getfilesystemencoding() != "utf-8" and not sys.flags.utf8_mode and sys.executable:
-        restart_in_utf8()
+        # So that file names, options, texts and subprocesses are all UTF-8; `-X` wins over PYTHONUTF8=0.
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
     # A placeholder is opened in the wrong direction, so that using it fails. It occupies the descriptor of
     # the closed stream, so that no file opened later gets it.
     sys.stdin = sys.stdin or placeholder_stream(os.O_WRONLY, "r")
@@ -28,12 +28,6 @@ def set_up_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # file names may not be UTF-8
-
-
-def restart_in_utf8() -> NoReturn:
-    """Restart Python so that file names, options, texts and subprocesses are all UTF-8; `-X` wins over
-    PYTHONUTF8=0."""
-    os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
 
 
 def placeholder_stream(flags: int, mode: str) -> TextIOWrapper:

@@ -54,6 +54,7 @@ MAX_DEPTH = 1000  # nested elements; at each tag a parser's time grows with thei
 
 # Tags, comments and other markup as the HTML standard's tokenizer delimits them (the section on
 # tokenization).
+MARKUP_START = re.compile("<(?=[A-Za-z/!?])")
 VALUE_PATTERN = r"""(?:"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|[^"'>\t\n\f\r ][^>\t\n\f\r ]*+|(?=>))"""
 ATTRIBUTE_PATTERN = (
     rf"(?:=[^\t\n\f\r />=]*+|[^\t\n\f\r />=]++)(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+{VALUE_PATTERN})?+"
@@ -163,7 +164,8 @@ def tokenize(document: str) -> Iterator[HtmlToken]:
     """Split a document into tokens, whose raw texts add up to the document."""
     offset = 0
     while offset < len(document):
-        match = next_markup(document, offset)
+        begins = MARKUP_START.search(document, offset)
+        match = MARKUP.match(document, begins.start()) if begins else None
         start = match.start() if match else len(document)
         if start > offset:
             yield HtmlToken(document[offset:start], is_text=True)
@@ -177,13 +179,6 @@ def tokenize(document: str) -> Iterator[HtmlToken]:
             if end > offset:
                 yield HtmlToken(document[offset:end], is_text=name == "title")
             offset = end
-
-
-def next_markup(document: str, at: int) -> "re.Match[str] | None":
-    """Find the next tag, comment or other markup from offset `at`: < before a letter, a slash, ! or ?. None
-    if there is none."""
-    start = re.compile("<(?=[A-Za-z/!?])").search(document, at)
-    return MARKUP.match(document, start.start()) if start else None
 
 
 def end_of_raw(document: str, name: str, at: int) -> int:

@@ -134,7 +134,8 @@ class TaggedText:
             locate_words(translation.target_words, target),
             translation.alignment,
         )
-        body = "".join(render_stretch(placement.place_all(self.root), target, 0, len(target)))
+        elements = placement.place_within(self.root, 0, len(placement.targets))
+        body = "".join(render_stretch(elements, target, 0, len(target)))
         return leading_blanks(raw) + body + leading_blanks(raw[::-1])[::-1]
 
 
@@ -194,10 +195,6 @@ class TagPlacement:
         for source, target in alignment:
             if source < len(sources) and target < len(targets):
                 self.links[target].add(source)
-
-    def place_all(self, root: TagPair) -> list[PlacedTags]:
-        """Place the elements of the whole text, whose root encloses all."""
-        return self.place_within(root, 0, len(self.targets))
 
     def place_within(self, parent: TagPair, low: int, high: int) -> list[PlacedTags]:
         """Place the children of an element that encloses the target words `low` to `high` - 1."""

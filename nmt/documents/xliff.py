@@ -204,7 +204,7 @@ def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Uni
     source, target = tags.get("source", 0), tags.get("target", 0)
     if not source or not tokens[source].opens:
         return None
-    if partners[target] > target + 1 and is_done(tokens[parent], tokens[target], document.version2):
+    if target and partners[target] > target + 1 and is_done(tokens[parent], tokens[target], document.version2):
         return None
     origin = tags.get("seg-source", source)
     origin = origin if tokens[origin].opens else source

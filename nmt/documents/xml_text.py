@@ -283,11 +283,13 @@ def cut(pieces: Sequence[Piece]) -> list[Part]:
     for index in range(len(pieces) + 1):
         if index == len(pieces) or pieces[index].border:
             paired = pair_codes(pieces[start:index])
-            overlapping = has_overlap(paired)
+            # Whether both codes of a pair are there, but could not be turned into tags.
+            overlapping = bool({piece.begins for piece in paired} & {piece.ends for piece in paired} - {""})
             for part in split_balanced(paired):
-                for trimmed in [trim(part)] if len(part) <= MOST_PIECES else single_texts(part):
-                    if has_words("".join(piece.text for piece in trimmed)):
-                        parts.append(Part(trimmed, overlapping))
+                texts = [[piece] for piece in part if piece.is_text]
+                for pieces_of_text in [trim(part)] if len(part) <= MOST_PIECES else texts:
+                    if has_words("".join(piece.text for piece in pieces_of_text)):
+                        parts.append(Part(pieces_of_text, overlapping))
             start = index + 1
     return parts
 
@@ -325,11 +327,6 @@ def find_code(pieces: Sequence[Piece], opened: Sequence[int], key: str) -> int |
     return None
 
 
-def has_overlap(pieces: Sequence[Piece]) -> bool:
-    """Whether both codes of a pair are there, but could not be turned into tags."""
-    return not {piece.begins for piece in pieces if piece.begins}.isdisjoint(piece.ends for piece in pieces)
-
-
 def split_balanced(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Split pieces at the tags whose partners are not among them, leaving out these tags."""
     opened, borders = list[int](), set[int]()
@@ -355,8 +352,3 @@ def trim(part: Sequence[Piece]) -> list[Piece]:
     """Remove blanks and codes without partners from both ends of a part."""
     inner = [index for index, piece in enumerate(part) if piece.opens or piece.closes or piece.text.strip()]
     return list(part[inner[0] : inner[-1] + 1]) if inner else []
-
-
-def single_texts(part: Sequence[Piece]) -> list[list[Piece]]:
-    """Each text of a part by itself."""
-    return [[piece] for piece in part if piece.is_text]

@@ -69,11 +69,8 @@ def read_folder(path: Path) -> CTranslate2Folder:
     if not path.is_dir():
         raise DataError(f"{path}: no such folder; expected one with {WEIGHTS}, {CONFIG} and vocabularies")
     header = read_header(path / WEIGHTS)
-    names = vocabulary_files(path)
-    vocabularies = [read_tokens(name) for name in names]
-    for name, tokens, rows in zip(
-        (names[0], names[-1]), (vocabularies[0], vocabularies[-1]), header.rows, strict=True
-    ):
+    names, vocabularies = vocabulary_files(path), read_vocabularies(path)
+    for name, tokens, rows in zip((names[0], names[-1]), vocabularies, header.rows, strict=True):
         if len(tokens) != rows:
             raise DataError(
                 f"{name}: {len(tokens):,} tokens, but {WEIGHTS} has vectors of {rows:,}; are both of "
@@ -84,7 +81,7 @@ def read_folder(path: Path) -> CTranslate2Folder:
         path=path,
         tokens=read_special_tokens(path / CONFIG),
         source=vocabularies[0],
-        target=vocabularies[-1],
+        target=vocabularies[1],
         header=header,
         files=[path / WEIGHTS, *config, *names],
     )

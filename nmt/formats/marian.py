@@ -39,7 +39,7 @@ CONFIG, GENERATION, TOKENIZER, README = (
 )  # fmt: skip
 VOCAB, TARGET_VOCAB = "vocab.json", "target_vocab.json"
 END, UNKNOWN, PAD = "</s>", "<unk>", "<pad>"
-LANGUAGE = re.compile(r">>[^\s<>]+<<")
+LANGUAGE = re.compile(r">>[^\s<>]+<<")  # a piece that names a target language: >>fra<<
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}  # theirs -> ours
 # Keys of config.json by which models differ that Marian does not have: the value that they must have, and
 # the one that they have where they are missing.
@@ -248,7 +248,7 @@ def read_vocab(path: Path, size: int, settings: MarianSettings, tagged: bool) ->
             )
     by_number = cast(list[str], sorted(numbers, key=lambda piece: cast(int, numbers[piece])))
     others = [piece for piece in by_number if piece not in (PAD, END, UNKNOWN)]
-    tags = [piece for piece in others if tagged and is_language(piece)]
+    tags = [piece for piece in others if tagged and piece.isprintable() and LANGUAGE.fullmatch(piece)]
     words = [piece for piece in others if piece not in set(tags)]
     bad = next((piece for piece in others if piece in SPECIALS or "\n" in piece), None)
     if bad is not None:
@@ -259,11 +259,6 @@ def read_vocab(path: Path, size: int, settings: MarianSettings, tagged: bool) ->
     vocab = Vocab({word: len(words) - index for index, word in enumerate(words)}, len(words), tags=tags)
     ordered = [PAD, END, UNKNOWN, *vocab.words[len(SPECIALS) :]]
     return MarianVocab(vocab, [cast(int, numbers[piece]) for piece in ordered])
-
-
-def is_language(piece: str) -> bool:
-    """Whether a piece names a target language: `>>fra<<`."""
-    return piece.isprintable() and bool(LANGUAGE.fullmatch(piece))
 
 
 # ---- the folder --------------------------------------------------------------------------------------------

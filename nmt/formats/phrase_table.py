@@ -265,16 +265,16 @@ def words(phrase: bytes, location: str = "phrase table") -> list[str]:
 
 def direct(pair: PhrasePair) -> float:
     """Natural log p(target | source) of a phrase pair, at least ln 1e-38. DataError if the pair has fewer
-    than three scores, or this one is not a number."""
+    than three scores, or this one is not a finite number."""
     scores = pair.scores.split()
     if len(scores) <= DIRECT:
         raise DataError(f"the table has {len(scores)} scores, but p(target | source) is Moses' third")
     try:
-        return math.log(max(1e-38, float(scores[DIRECT])))
+        return math.log(max(1e-38, numbers.real(scores[DIRECT].decode("utf-8", "replace"))))
     except ValueError as error:
         raise DataError(
             f"score {numbers.shown(scores[DIRECT])} of the pair {quoted(pair.source)} ||| "
-            f"{quoted(pair.target)} is not a number"
+            f"{quoted(pair.target)} is not a finite number"
         ) from error
 
 

@@ -3,7 +3,7 @@ write a first line with the numbers of words and of columns; GloVe writes none."
 
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -23,12 +23,12 @@ def write(path: str | Path, words: Sequence[str], vectors: Iterable[Sequence[flo
     numbers. ValueError if there are more or fewer vectors than words, UserError if the file cannot be
     written."""
     rows = iter(vectors)
-    first = next(rows, ())
+    first = list(islice(rows, 1))
     lines = (
         " ".join([word, *(f"{value:.9g}" for value in row)])
-        for word, row in zip(words, chain([first] if words else [], rows), strict=True)
+        for word, row in zip(words, chain(first, rows), strict=True)
     )
-    files.write_text(path, chain([f"{len(words)} {len(first)}"], lines))
+    files.write_text(path, chain([f"{len(words)} {len(first[0]) if first else 0}"], lines))
 
 
 def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Iterator[tuple[str, Vector]]:

@@ -354,40 +354,63 @@ def load(directory: str | Path, which: str = "best", device: str = "cpu") -> Sav
     """Load a translator. `which`: best, last or a number of updates; `device`: cpu, cuda:N or auto, which is
     not checked: see `nmt.compute.device.set_up_device`. CheckpointError says in one line what is wrong with
     the directory."""
-    return read_consistent(load_once, Path(directory), which, device)
+
+    def load_once(run: Path) -> SavedRun:
+        config = checked_config(run)
+        kind = config.model
+        if isinstance(kind, LMConfig) or not kind.translates:
+            raise CheckpointError(
+                f"{run}: is {kind.noun}, expected a translator's run directory{kind.remedy}"
+            )
+
+        def build(source: Vocab, target: Vocab) -> AnyModel:
+            return make(kind, len(source), len(target), fill=False, spelling=source.words)
+
+        return load_pair(run, which, device, config, build)
+
+    return load_consistent(directory, load_once)
 
 
 def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedLM:
     """Load a language model; arguments as in `load`. CheckpointError says in one line what is wrong with the
     directory; ConfigError for a model that cannot compute on this device."""
-    return read_consistent(load_lm_once, Path(directory), which, device)
 
-
-def read_consistent(
-    read: Callable[[Path, str, str], Config], directory: Path, which: str, device: str
-) -> Config:
-    """Load a run with `read(directory, which, device)`, safely even while a training process is writing to
-    it. Errors are those of `read`. May set the number of torch's threads: see
-    `nmt.compute.device.settle_threads`."""
-    devices.settle_threads()
-    run = run_directory.resolve(directory)
-    return run_directory.read_consistent(run, lambda: read(run, which, device))
-
-
-def load_once(directory: Path, which: str, device: str) -> SavedRun:
-    """Load a translator in one attempt; the run must not change meanwhile. Arguments and errors as in `load`,
-    which tries again."""
-    config = checked_config(directory)
-    kind = config.model
-    if isinstance(kind, LMConfig) or not kind.translates:
-        raise CheckpointError(
-            f"{directory}: is {kind.noun}, expected a translator's run directory{kind.remedy}"
+    def load_once(run: Path) -> SavedLM:
+        config = checked_config(run)
+        lm = config.model
+        if not isinstance(lm, LMConfig):
+            raise CheckpointError(
+                f"{run}: is a translator, expected a language model's run directory (lm.type)"
+            )
+        kind = language_model_class(lm.type)
+        on_device = devices.resolve_device(device, kind.cpu_only)
+        if kind.cpu_only and on_device != "cpu":
+            raise ConfigError(f"{run}: {config.model.type} models compute on the CPU only; use --device cpu")
+        text, words = load_side(run, "target", config.data)
+        step = run_directory.find_step(run, which)
+        model = kind.build(lm, words.words, load_run_files(run, kind), fill=False)
+        load_weights(model, weights_path(run, step))
+        model.eval()
+        return SavedLM(
+            directory=run,
+            model=model.to(on_device),
+            text=text,
+            words=words,
+            config=lm,
+            step=step,
+            language=config.data.target.language,
         )
 
-    def build(source: Vocab, target: Vocab) -> AnyModel:
-        return make(kind, len(source), len(target), fill=False, spelling=source.words)
+    return load_consistent(directory, load_once)
 
-    return load_pair(directory, which, device, config, build)
+
+def load_consistent(directory: str | Path, read: Callable[[Path], Config]) -> Config:
+    """Load a run with `read(directory)`, safely even while a training process is writing to it: `read` is
+    called again if the run has changed meanwhile. Errors are those of `read`. May set the number of torch's
+    threads: see `nmt.compute.device.settle_threads`."""
+    devices.settle_threads()
+    run = run_directory.resolve(directory)
+    return run_directory.read_consistent(run, lambda: read(run))
 
 
 def load_pair(
@@ -412,37 +435,6 @@ def load_pair(
         data=config.data,
         step=step,
         kind=config.model.type,
-    )
-
-
-def load_lm_once(directory: Path, which: str, device: str) -> SavedLM:
-    """Load a language model in one attempt; the run must not change meanwhile. Arguments and errors as in
-    `load_lm`, which tries again."""
-    config = checked_config(directory)
-    lm = config.model
-    if not isinstance(lm, LMConfig):
-        raise CheckpointError(
-            f"{directory}: is a translator, expected a language model's run directory (lm.type)"
-        )
-    kind = language_model_class(lm.type)
-    device = devices.resolve_device(device, kind.cpu_only)
-    if kind.cpu_only and device != "cpu":
-        raise ConfigError(
-            f"{directory}: {config.model.type} models compute on the CPU only; use --device cpu"
-        )
-    text, words = load_side(directory, "target", config.data)
-    step = run_directory.find_step(directory, which)
-    model = kind.build(lm, words.words, load_run_files(directory, kind), fill=False)
-    load_weights(model, weights_path(directory, step))
-    model.eval()
-    return SavedLM(
-        directory=directory,
-        model=model.to(device),
-        text=text,
-        words=words,
-        config=lm,
-        step=step,
-        language=config.data.target.language,
     )
 
 

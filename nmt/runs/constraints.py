@@ -3,7 +3,7 @@ run's model."""
 
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nmt.config import settings
@@ -70,15 +70,21 @@ class ConstraintMaker:
         self, member: SavedRun, constraints: Constraints, rows: Iterable[tuple[str, str, str]] | None = None
     ) -> None:
         """`member`: the model whose units are used. `rows`: (name in messages, term, translation) of each
-        term; replaces `constraints.terms`."""
+        term; replaces `constraints.terms`, a dictionary or the path of a file."""
         settings.check(constraints)
         check_lines(constraints.avoid, "phrases")
         self.member, self.constraints = member, constraints
         self.strict = constraints.unmet == "error"
         self.everywhere = self.phrases(constraints.avoid)
         self.avoid = ForbiddenPhrases(self.everywhere, member.target_spelling) if self.everywhere else None
+        terms = constraints.terms
+        if rows is None:
+            if isinstance(terms, str):
+                rows = glossary.read_rows(terms)
+            else:
+                rows = [(f"terms, {shown(term)}", term, target) for term, target in terms.items()]
         self.terms = glossary.from_rows(
-            term_rows(constraints.terms) if rows is None else rows,
+            rows,
             lambda term: glossary.tokenizations(term, self.source_words),
             self.units,
         )
@@ -189,14 +195,6 @@ class ConstraintMaker:
     def complain(self, problem: str, remedy: str) -> None:
         """Raise Unmet if `unmet` is `error`, otherwise log a warning."""
         complain(problem, remedy, self.strict)
-
-
-def term_rows(terms: Mapping[str, str] | str) -> Iterator[tuple[str, str, str]]:
-    """Yield (name in messages, term, translation) of each term in a file, given by its path, or in a
-    dictionary. DataError as from `glossary.read_rows`."""
-    if isinstance(terms, str):
-        return glossary.read_rows(terms)
-    return ((f"terms, {shown(term)}", term, translation) for term, translation in terms.items())
 
 
 def complain(problem: str, remedy: str, strict: bool, dropped: str = "this constraint") -> None:

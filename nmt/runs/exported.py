@@ -324,7 +324,8 @@ def sample(
     longest = max(1, math.ceil(config.max_length_factor * len(source)))
     check_positions([BoundedSource(source, longest)], translator.frame)
     uniform = np.random.default_rng([config.seed, number]).random((longest, config.samples))
-    banned = {*([] if config.allow_unknown else [UNK]), BOS, *ids_of(translator.frame.unwritten, words)}
+    unwritten = [words.ids[unit] for unit in translator.frame.unwritten if unit in words.ids]
+    banned = {*([] if config.allow_unknown else [UNK]), BOS, *unwritten}
     drawn = [FinishedHypothesis(words=[], log_prob=0.0, score=0.0) for _ in range(config.samples)]
     live = list(range(config.samples))
     for step in range(longest + 1):
@@ -371,11 +372,6 @@ def truncate(log_probs: "NDArray[np.float64]", top_k: int, top_p: float) -> "NDA
         last = np.minimum((ordered.cumsum(1) < top_p).sum(1, keepdims=True), p.shape[1] - 1)
         log_probs = np.where(p < np.take_along_axis(ordered, last, 1), -math.inf, log_probs)
     return log_probs
-
-
-def ids_of(units: Iterable[str], words: Vocab) -> list[int]:
-    """The ids of those units that are in a vocabulary."""
-    return [words.ids[unit] for unit in units if unit in words.ids]
 
 
 # ---- runs --------------------------------------------------------------------------------------------------

@@ -24,24 +24,22 @@ SavedAligned = SavedPair[AlignedModel]  # a trained joint model
 def load_aligned(directory: str | Path, which: str = "best", device: str = "cpu") -> SavedAligned:
     """Load a joint model to score with. `which`: best, last or a number of updates; `device`: cpu, cuda:N or
     auto. CheckpointError if the directory is not such a run, or is damaged."""
-    return checkpoint.read_consistent(load_aligned_once, Path(directory), which, device)
 
+    def load_once(run: Path) -> SavedAligned:
+        config = checkpoint.checked_config(run)
+        kind = ALIGNED_MODELS.get(config.model.type) if isinstance(config.model, ModelConfig) else None
+        if kind is None:
+            raise CheckpointError(
+                f"{run}: is a model of type {config.model.type}, expected a run of model.type "
+                f"{' or '.join(ALIGNED_MODELS)}"
+            )
 
-def load_aligned_once(directory: Path, which: str, device: str) -> SavedAligned:
-    """Load a joint model in one attempt; the run must not change meanwhile. Arguments and errors as in
-    `load_aligned`, which tries again."""
-    config = checkpoint.checked_config(directory)
-    kind = ALIGNED_MODELS.get(config.model.type) if isinstance(config.model, ModelConfig) else None
-    if kind is None:
-        raise CheckpointError(
-            f"{directory}: is a model of type {config.model.type}, expected a run of model.type "
-            f"{' or '.join(ALIGNED_MODELS)}"
-        )
+        def build(source: Vocab, target: Vocab) -> AlignedModel:
+            return kind(config.model, len(source), len(target), fill=False)
 
-    def build(source: Vocab, target: Vocab) -> AlignedModel:
-        return kind(config.model, len(source), len(target), fill=False)
+        return checkpoint.load_pair(run, which, device, config, build)
 
-    return checkpoint.load_pair(directory, which, device, config, build)
+    return checkpoint.load_consistent(directory, load_once)
 
 
 def aligned_word_scores(

@@ -57,7 +57,7 @@ class NeuralLineScorer(LineScorer):
     def score(self, lines: Sequence[str]) -> list[LineScores]:
         texts = self.units(lines)
         ids = self.run.encode(texts)
-        log_probs = self.score_ids(ids)
+        log_probs = self.score_running(ids) if self.carries else self.scorer.score_texts(ids)
         if self.shares:
             log_probs = [
                 np.add(scores, share).tolist()
@@ -71,10 +71,6 @@ class NeuralLineScorer(LineScorer):
             )
             for text, scores, line in zip(texts, log_probs, ids, strict=True)
         ]
-
-    def score_ids(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """Natural log p of each unit of each text and of its end symbol."""
-        return self.score_running(texts) if self.carries else self.scorer.score_texts(texts)
 
     def score_running(self, texts: Sequence[Ids]) -> list[list[float]]:
         """Natural log p of each unit of each text and of its end symbol. Together the texts are running text,

@@ -48,19 +48,6 @@ class RunShortlist:
         return shortlist(Lexicon({"": sorted(units)}), [""], self.member.target_words, self.frequent)
 
 
-def restrict_models(members: Iterable[SavedRun], lexicon: Lexicon, frequent: int) -> list[StepModel[Any]]:
-    """Restrict the models of runs to words of a lexicon and the `frequent` most frequent words. ConfigError
-    for a model that does not support this."""
-    models: list[StepModel[Any]] = []
-    for member in members:
-        if not isinstance(member.model, Layered):
-            raise ConfigError(
-                f"{member.directory}: models of this type cannot use a short-list; leave it out"
-            )
-        models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
-    return models
-
-
 # ---- run ---------------------------------------------------------------------------------------------------
 
 
@@ -109,9 +96,14 @@ class TorchRun(Run):
         return type(self)(cast(Sequence[SavedRun], members), self.model, unknown)
 
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "TorchRun":
-        return TorchRun(
-            self.members, combine_models(restrict_models(self.members, lexicon, frequent)), self.unknown
-        )
+        models: list[Steps] = []
+        for member in self.members:
+            if not isinstance(member.model, Layered):
+                raise ConfigError(
+                    f"{member.directory}: models of this type cannot use a short-list; leave it out"
+                )
+            models.append(Shortlisted(member.model, RunShortlist(member, lexicon, frequent)))
+        return TorchRun(self.members, combine_models(models), self.unknown)
 
     @property
     def attends(self) -> bool:

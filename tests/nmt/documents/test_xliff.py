@@ -72,6 +72,15 @@ def test_what_is_done_stays(unit: str, replaced: bool) -> None:
         assert unit in old(unit)
 
 
+def test_what_has_no_target_is_not_done() -> None:
+    """Whatever its state says, and with or without a declaration before the first tag."""
+    assert ">A</target>" in new('<segment id="s" state="translated"><source>A</source></segment>')
+    text = OLD % '<trans-unit id="1" approved="yes"><source>A</source></trans-unit>'
+    for start in ("", text.split("\n")[0] + "\n"):
+        data = start + text.partition("\n")[2]
+        assert xliff.parse(data.encode(), "a.xlf").lines == ["A"]
+
+
 def test_a_second_time_nothing_changes() -> None:
     unit = "<source>A</source>"
     for found in (old(f"<trans-unit id='1'>{unit}</trans-unit>"), new(f"<segment>{unit}</segment>")):

@@ -131,7 +131,14 @@ def test_order_is_that_of_whole_lines(tmp_path: Path, caplog: pytest.LogCaptureF
     ] == [caplog.records[0].getMessage()]
 
 
-@pytest.mark.parametrize(("scores", "message"), [(b"1 1", "has 2 scores"), (b"1 1 x 1", "score 'x' of")])
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        (b"1 1", "has 2 scores"),
+        (b"1 1 x 1", "score 'x' of"),
+        (b"1 1 nan 1", "score 'nan' of .* not a finite"),
+    ],
+)
 def test_p_of_a_target_that_is_missing_or_no_number(scores: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         phrase_table.direct(phrase_table.parse(b"a ||| b ||| " + scores, "t:1"))

@@ -204,6 +204,9 @@ def test_written_vectors_are_read_bit_by_bit(tmp_path: Path) -> None:
     assert list(found) == WORDS and np.array_equal(np.stack(list(found.values())), vectors)
     word_vectors.write(tmp_path / "none", [], [])
     assert (tmp_path / "none").read_text() == "0 0\n"
+    for words, rows in (([], [[1.0]]), (["a"], [])):
+        with pytest.raises(ValueError):
+            word_vectors.write(tmp_path / "none", words, rows)
 
 
 def test_files_of_all_makers_are_the_same(tmp_path: Path) -> None:
