@@ -204,7 +204,8 @@ def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Uni
     source, target = tags.get("source", 0), tags.get("target", 0)
     if not source or not tokens[source].opens:
         return None
-    if target and partners[target] > target + 1 and is_done(tokens[parent], tokens[target], document.version2):
+    has_text = target and partners[target] > target + 1
+    if has_text and is_done(tokens[parent], tokens[target], document.version2):
         return None
     origin = tags.get("seg-source", source)
     origin = origin if tokens[origin].opens else source
