@@ -232,6 +232,8 @@ def set_up_device(device: str, threads: int | None, matmul: str, choices_file: P
         raise ConfigError(f"device: {device!r} is not supported, expected {EXPECTED_DEVICES}")
     if parsed.type == "cuda":
         check_gpu(parsed)
+        # cuDNN's attention makes a plan, for up to a second, for each shape that it has not seen.
+        torch.backends.cuda.enable_cudnn_sdp(False)
         return f"device {device}"
     choose_back_end(matmul, choices_file).report()
     threads = torch.get_num_threads()
@@ -246,6 +248,14 @@ def check_gpu(device: torch.device) -> None:
     if device.index is not None and device.index >= count:
         remedy = f"s; use cuda:0 or another up to cuda:{count - 1}" if count > 1 else "; use cuda:0"
         raise ConfigError(f"device: '{device}' does not exist, torch finds {count} GPU{remedy}")
+
+
+GPU_FLOATS = 1 << 27  # that rows computed at a time may have on a GPU: 512 MiB
+
+
+def block_rows(device: torch.device, on_cpu: int, width: int) -> int:
+    """Rows of `width` floats to compute at a time: `on_cpu`, or as many as keep a GPU busy."""
+    return on_cpu if device.type == "cpu" else max(on_cpu, GPU_FLOATS // max(1, width))
 
 
 @cache

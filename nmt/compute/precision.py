@@ -30,6 +30,8 @@ def deliver_product(
     its two matrices: add the third operand, and write to `out=` if there is one."""
     if function is Tensor.addmm_:
         return args[0].add_(product)
+    if function is torch.addmm and "out" in kwargs:
+        return torch.add(product, args[0], out=kwargs["out"])
     if function is torch.addmm:
         product += args[0]
     return kwargs["out"].copy_(product) if "out" in kwargs else product

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nmt.compute.device import block_rows
 from nmt.data import prefix_tree
 from nmt.data.batches import Batch, Ids, make_batch
 from nmt.data.prefix_tree import TrieLevel
@@ -94,7 +95,7 @@ def walk_tries(
     """Compute natural log p of `count` targets that lie in tries, level by level: (count,). `levels`,
     `index`: the nodes of each level, and the index of each node's word among the words of the walk, see
     `level_words`; `ends`: include end symbols."""
-    state = walk.start()
+    state, block_size = walk.start(), block_rows(walk.device, prefix_tree.BLOCK, walk.output.vocab_size)
     total = np.zeros(count)
     above = np.zeros(len(levels[0].token_ids))  # log p of the prefixes that end in the nodes of a level
     rows = np.zeros(len(above), np.int64)  # index of the word of each node; BOS has the smallest id
@@ -106,7 +107,7 @@ def walk_tries(
         parents = np.arange(len(level.token_ids)) if depth == 0 else level.parents
         scores, end_scores = np.empty(len(below.token_ids)), np.empty(len(level.nodes))
         hidden = []
-        for block in prefix_tree.blocks(len(rows)):
+        for block in prefix_tree.blocks(len(rows), block_size):
             features, after = walk.advance(
                 state, on_device(parents[block], walk.device), on_device(rows[block], walk.device), depth == 0
             )
@@ -131,8 +132,9 @@ def edge_scores(
     if output.word_by_word:
         node_ids, word_ids = on_device(nodes, features.device), on_device(words, features.device)
         return np.asarray(output.log_probs_of_words(features, node_ids, word_ids).double().cpu().numpy())
+    size = block_rows(features.device, SOFTMAX_ROWS, output.vocab_size)
     return scores_in_blocks(
-        output, lambda start, stop: features[start:stop], len(features), nodes, words, SOFTMAX_ROWS
+        output, lambda start, stop: features[start:stop], len(features), nodes, words, size
     )
 
 
@@ -165,12 +167,17 @@ Features = Callable[[int, int], Tensor]  # start, stop -> features of these rows
 
 
 def window_scores(
-    output: OutputLayer, features: Features, index: Ints, words: Ints, normalized: bool
+    output: OutputLayer,
+    features: Features,
+    index: Ints,
+    words: Ints,
+    normalized: bool,
+    device: torch.device,
 ) -> Floats:
-    """Compute natural log p of words after windows: (G,). `features`: of the U windows; `index` (G,): the
-    window of each word; `normalized`: log Z is taken as 0."""
-    count = int(index.max(initial=-1)) + 1
-    return scores_in_blocks(output, features, count, index, words, WINDOW_ROWS, normalized)
+    """Compute natural log p of words after windows: (G,). `features`: of the U windows, on this device;
+    `index` (G,): the window of each word; `normalized`: log Z is taken as 0."""
+    count, size = int(index.max(initial=-1)) + 1, block_rows(device, WINDOW_ROWS, output.vocab_size)
+    return scores_in_blocks(output, features, count, index, words, size, normalized)
 
 
 @torch.no_grad()

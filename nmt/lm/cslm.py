@@ -198,7 +198,7 @@ class CSLMScores:
         def features(start: int, stop: int) -> Tensor:
             return model.above(first.rows(start, stop))
 
-        return window_scores(model.output, features, index, words, self.normalized)
+        return window_scores(model.output, features, index, words, self.normalized, model.device)
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
         """Natural log p of each word of each text and of its end symbol."""

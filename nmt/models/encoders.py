@@ -1,7 +1,7 @@
 """Encoders of source sentences: one vector for each sentence and, for attention, an annotation for each
 word."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt.compute.device import block_rows
 from nmt.data import prefix_tree
 from nmt.data.batches import Ids, Packed, pack_source
 from nmt.layers.cells import Cell
@@ -45,6 +46,21 @@ def summary_matrix(config: RNNConfig) -> nn.Parameter | None:
 def summarize(vectors: Tensor, matrix: nn.Parameter | None) -> Tensor:
     """c of B sentences: tanh(V h) for their vectors h (B, C), or h itself without a matrix V."""
     return vectors if matrix is None else torch.tanh(F.linear(vectors, matrix))
+
+
+def both(
+    device: torch.device, first: Callable[[], Tensor], second: Callable[[], Tensor]
+) -> tuple[Tensor, Tensor]:
+    """The results of two computations; a CUDA graph that is being recorded runs them at the same time."""
+    if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
+        return first(), second()
+    current, other = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    other.wait_stream(current)
+    with torch.cuda.stream(other):
+        later = second()
+    sooner = first()
+    current.wait_stream(other)
+    return sooner, later
 
 
 class RNNEncoder(nn.Module):
@@ -95,11 +111,14 @@ class RNNEncoder(nn.Module):
     def _layer(cell: Cell, backward: Cell | None, inputs: Tensor, source: Packed) -> Tensor:
         """States of one layer at all words: (N, E) -> (N, H), or (N, 2H) for both directions"""
         start = inputs.new_zeros(len(source.order), cell.state_size)
-        states = cell.unroll(inputs, source.sizes, start)
         if backward is None:
-            return states
+            return cell.unroll(inputs, source.sizes, start)
         turned = source.reversed_order()
-        read_back = backward.unroll(inputs.index_select(0, turned), source.sizes, start)
+        states, read_back = both(
+            inputs.device,
+            lambda: cell.unroll(inputs, source.sizes, start),
+            lambda: backward.unroll(inputs.index_select(0, turned), source.sizes, start),
+        )
         return torch.cat([states, read_back.index_select(0, turned)], 1)
 
     @property
@@ -118,6 +137,7 @@ class RNNEncoder(nn.Module):
         )
         table = self.cell.project(self.embedding(torch.from_numpy(words).to(device)))
         state = table.new_zeros(1, self.cell.state_size)
+        size = block_rows(device, prefix_tree.BLOCK, table.shape[1])
         c, end = table.new_empty(len(sources), self.cell.hidden), 0
         for level in levels[1:]:
             rows = torch.from_numpy(index[end : end + len(level.token_ids)]).to(device)
@@ -126,7 +146,7 @@ class RNNEncoder(nn.Module):
             state = torch.cat(
                 [
                     self.cell.advance(table.index_select(0, rows[cut]), state.index_select(0, parents[cut]))
-                    for cut in prefix_tree.blocks(len(rows))
+                    for cut in prefix_tree.blocks(len(rows), size)
                 ]
             )
             if len(level.ended):

@@ -202,7 +202,7 @@ class JointScores(WindowScores):
             target = F.embedding_bag(rows[start:stop], table, mode="sum")
             return model.above(parts[positions[start:stop]] + target)
 
-        return window_scores(model.output, features, index, words, self.normalized)
+        return window_scores(model.output, features, index, words, self.normalized, model.device)
 
     def table_rows(self, contexts: Ints) -> tuple[Tensor, Tensor]:
         """Look up contexts (U, n - 1): returns their row indices, (U, n - 1), into a table of contributions

@@ -116,9 +116,9 @@ class TorchRun(Run):
         return ids[0] if len(ids) == 1 else Reading(ids)
 
     def fitted(self, config: BeamConfig) -> BeamConfig:
-        """Settings with a number of live hypotheses that suits the size of the vocabulary, unless they have
-        one."""
-        return config.fitted(len(self.members[0].target_words))
+        """Settings with a number of live hypotheses that suits the size of the vocabulary, or the GPU, unless
+        they have one."""
+        return config.fitted(len(self.members[0].target_words), self.model.device.type != "cpu")
 
     def search_readings(
         self,

@@ -56,10 +56,10 @@ class BestWordFinder(Generic[State]):
         values, columns = values.masked_fill(banned, -math.inf).topk(count, 1)
         return values, words.gather(1, columns).clamp(min=0)
 
-    def end(self, features: Tensor, row: int) -> float:
-        """Natural log p of the end symbol after row number `row` of the features (R, K)."""
-        rows, words = (torch.tensor([index], device=features.device) for index in (row, EOS))
-        return float(self.layer.log_probs_of_words(features, rows, words)[0])
+    def end(self, features: Tensor, rows: Tensor) -> Tensor:
+        """Natural log p of the end symbol after the rows at the indices `rows` (K,) of the features (R, K):
+        (K,)"""
+        return self.layer.log_probs_of_words(features, rows, torch.full_like(rows, EOS))
 
 
 def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
@@ -69,7 +69,7 @@ def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
     return None
 
 
-EndLogProb = Callable[[int], float]  # natural log p of the end symbol after a row, by its index
+EndLogProbs = Callable[[Tensor], Tensor]  # natural log p of the end symbol after rows, by their indices
 
 ROWS = 100  # live hypotheses by default: scores of 30k words for each stay in the processor's cache
 REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
@@ -200,16 +200,17 @@ class BeamSearch(Generic[State]):
             best = best.select(refill_mask(best, sentence, self.widths))
         attended = self.attended(self.model.attention(state), sentence)
         ended = best.parent[best.ends]
-        for row, total in zip(ended.tolist(), best.total[best.ends].tolist(), strict=True):
-            self.finished[int(sentence[row])].append(self.hypothesis(int(rows.nodes[row]), total))
+        columns = sentence[ended], rows.nodes[ended], best.total[best.ends]
+        for index, node, total in zip(*(column.tolist() for column in columns), strict=True):
+            self.finished[index].append(self.hypothesis(node, total))
         if self.refills:
             self.stop_refilling(best, sentence, step)
         else:
             self.widths.index_add_(0, sentence[ended], torch.full_like(ended, -1))
         at_limit = self.longest[sentence] <= step
-        for index in sentence[at_limit].unique().tolist():
-            if not self.finished[index]:
-                self.finished[index] = self.fallback(rows, end, sentence == index)
+        stopped = [index for index in sentence[at_limit].unique().tolist() if not self.finished[index]]
+        if stopped:
+            self.end_at_limit(rows, end, stopped)
         live = ~best.ends & ~at_limit[best.parent] & (self.widths[sentence[best.parent]] > 0)
         parent, words = best.parent[live], best.word[live]
         self.steps[sentence.unique()] += 1
@@ -236,20 +237,20 @@ class BeamSearch(Generic[State]):
     def stop_refilling(self, best: Expansion, sentence: Tensor, step: Tensor) -> None:
         """Keep the best finished hypotheses of each sentence with a new one, and give a sentence that is done
         a beam of size 0. `best`: the continuations; `sentence`, `step` (R,): as in `step`."""
-        live = {
-            int(sentence[row]): self.rank(total, int(step[row]) + 1)  # the first of each sentence stays
-            for row, total in zip(
-                best.parent[~best.ends].flip(0).tolist(), best.total[~best.ends].flip(0).tolist(), strict=True
-            )
+        parent = best.parent[~best.ends].flip(0)
+        columns = sentence[parent], step[parent], best.total[~best.ends].flip(0)
+        live = {  # the first of each sentence stays
+            index: self.rank(total, words + 1)
+            for index, words, total in zip(*(column.tolist() for column in columns), strict=True)
         }
-        for index in sentence.unique().tolist():
-            width = int(self.widths[index])
+        present = sentence.unique()
+        for index, width in zip(present.tolist(), self.widths[present].tolist(), strict=True):
             finished = sorted(self.finished[index], key=lambda candidate: -candidate.score)[:width]
             self.finished[index] = finished
             if len(finished) == width and live.get(index, -math.inf) <= finished[-1].score:
                 self.widths[index] = 0
 
-    def expand_all_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
+    def expand_all_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProbs, State]:
         """Expand hypotheses by computing log p of all words. Returns the best continuations, a function that
         gives log p of ending a row, and the state after the words of the rows. `step` (R,): the number of
         words of each row."""
@@ -271,9 +272,9 @@ class BeamSearch(Generic[State]):
             best = self.constrained.choose(
                 best, log_probs, rows.totals, constraint_states, slots, self.widths
             )
-        return best, lambda row: float(log_probs[row, EOS]), state
+        return best, lambda row: log_probs[row, EOS], state
 
-    def expand_best_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProb, State]:
+    def expand_best_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProbs, State]:
         """Expand hypotheses by the best words that the output layer finds without scoring all words; see
         `expand_all_words`."""
         finder, sentence = self.finder, rows.sentence
@@ -283,7 +284,11 @@ class BeamSearch(Generic[State]):
         too_short = step < self.shortest[sentence]
         values, words = finder.best(features, count, too_short, self.config.allow_unknown)
         best = choose_expansion(values, words, rows.totals, sentence, self.candidates)
-        return best, lambda row: -math.inf if too_short[row] else finder.end(features, row), state
+
+        def end(row: Tensor) -> Tensor:
+            return finder.end(features, row).masked_fill(too_short[row], -math.inf)
+
+        return best, end, state
 
     def forced_words(
         self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]
@@ -312,15 +317,15 @@ class BeamSearch(Generic[State]):
             looked_at=[] if -1 in attended else attended,
         )
 
-    def fallback(self, rows: Rows[State], end: EndLogProb, of_sentence: Tensor) -> list[FinishedHypothesis]:
-        """End the hypotheses of a sentence at its length limit, unless constraints forbid it; their
-        probabilities include that of the end symbol. `of_sentence` (R,): whether each row belongs to it;
-        `end`: log p of ending a row."""
-        ended = [
-            self.hypothesis(int(rows.nodes[row]), float(rows.totals[row]) + end(row), complete=False)
-            for row in of_sentence.nonzero()[:, 0].tolist()
-        ]
-        return [entry for entry in ended if entry.log_prob > -math.inf] if self.constrained else ended
+    def end_at_limit(self, rows: Rows[State], end: EndLogProbs, sentences: Sequence[int]) -> None:
+        """End the hypotheses of the sentences in these slots at their length limit, unless constraints forbid
+        it; their probabilities include that of the end symbol. `end`: log p of ending rows."""
+        slots = torch.tensor(sentences, device=self.device)
+        index = torch.isin(rows.sentence, slots).nonzero()[:, 0]
+        columns = rows.sentence[index], rows.nodes[index], rows.totals[index] + end(index)
+        for slot, node, total in zip(*(column.tolist() for column in columns), strict=True):
+            if total > -math.inf or not self.constrained:
+                self.finished[slot].append(self.hypothesis(node, total, complete=False))
 
     def join(self, first: Rows[State], second: Rows[State]) -> Rows[State]:
         """Concatenate the rows of two batches."""
@@ -356,14 +361,14 @@ def search(
 
     `prefixes`: ids that each translation has to begin with; `constraints`: those of each translation. A
     sentence whose constraints cannot be met has one hypothesis, of probability 0. About `config.rows`
-    hypotheses are live at a time (0: 100); the longest sentences are searched first. ConfigError for a
-    setting out of range.
+    hypotheses are live at a time (0: 100, on a GPU 2,560); the longest sentences are searched first.
+    ConfigError for a setting out of range.
     """
     config.check()
     beam = BeamSearch(model, config)
     beam.add(sources, prefixes, constraints=constraints)
     waiting = sorted(range(len(sources)), key=lambda index: len(sources[index]))  # the next one is last
-    capacity = config.rows or ROWS
+    capacity = config.rows or default_rows(model)
     rows: Rows[State] | None = None
     while waiting or (rows is not None and len(rows.sentence)):
         alive = 0 if rows is None else len(rows.sentence)
@@ -377,6 +382,11 @@ def search(
     return [rank_candidates(candidates) for candidates in beam.finished]
 
 
+def default_rows(model: StepModel[State]) -> int:
+    """The number of live hypotheses that suits the device of a model."""
+    return ROWS if model.device.type == "cpu" else settings.GPU_ROWS
+
+
 def rank_candidates(candidates: Sequence[FinishedHypothesis]) -> list[FinishedHypothesis]:
     """Sort hypotheses by score, best first. Without any, returns a single empty one of probability 0."""
     nothing = [FinishedHypothesis(words=[], log_prob=-math.inf, score=-math.inf, complete=False)]
@@ -386,8 +396,10 @@ def rank_candidates(candidates: Sequence[FinishedHypothesis]) -> list[FinishedHy
 def mask_forbidden(log_probs: Tensor, too_short: Tensor, allow_unknown: bool = False) -> Tensor:
     """Set log p (R, V) in place to -inf for <s>, for UNK unless it is allowed, and for the end symbol in rows
     that are too short, (R,); returns `log_probs`."""
-    log_probs[:, [BOS] if allow_unknown else [BOS, UNK]] = -math.inf
-    log_probs[too_short, EOS] = -math.inf
+    log_probs[:, BOS] = -math.inf
+    if not allow_unknown:
+        log_probs[:, UNK] = -math.inf
+    log_probs[:, EOS].masked_fill_(too_short, -math.inf)
     return log_probs
 
 
@@ -403,12 +415,13 @@ class ContinuousSearch(Generic[State]):
     """
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
-        """About `config.rows` hypotheses fit at a time (0: 100). ConfigError for a setting out of range."""
+        """About `config.rows` hypotheses fit at a time (0: 100, on a GPU 2,560). ConfigError for a setting
+        out of range."""
         config.check()
         self.beam = BeamSearch(model, config)
         self.rows: Rows[State] | None = None
         self.added: list[int] = []  # since the last step
-        self.capacity = config.rows or ROWS
+        self.capacity = config.rows or default_rows(model)
         self.longest_history = FORGET_NODES
 
     @property

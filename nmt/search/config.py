@@ -115,6 +115,7 @@ def length_normalizer(name: str) -> Callable[[float, int], float]:
 
 # Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
 SCORES, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
+GPU_ROWS = 2560  # that keep a GPU busy
 MOST_BEAM = 10_000
 SHRINK, REFILL = "shrink", "refill"  # the beam, when a hypothesis has ended
 BEAM_SIZE = 5  # of validations, translations and reports, so that their scores agree
@@ -167,10 +168,11 @@ class BeamConfig:
                 "the one, or raise the other (0: no maximum)"
             )
 
-    def fitted(self, vocab_size: int) -> Self:
-        """Settings with a number of live hypotheses that suits the vocabulary, unless they have one."""
-        rows = self.rows or min(MOST_ROWS, max(LEAST_ROWS, SCORES // vocab_size))
-        return replace(self, rows=rows)
+    def fitted(self, vocab_size: int, on_gpu: bool) -> Self:
+        """Settings with a number of live hypotheses that suits the vocabulary, or a GPU, unless they have
+        one."""
+        suits = GPU_ROWS if on_gpu else min(MOST_ROWS, max(LEAST_ROWS, SCORES // vocab_size))
+        return replace(self, rows=self.rows or suits)
 
     def longest(self, units: int) -> int:
         """Maximum length in units of a translation of a source of `units` units; `min_length` wins over the

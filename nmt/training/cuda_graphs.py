@@ -2,7 +2,7 @@
 recurrent model, are recorded once for each shape of batches and then launched as one.
 
 Batches of about the same size are padded to one shape, see `batch_shape`, so that a training needs few
-graphs. A shape is recorded when it occurs for the second time."""
+graphs."""
 
 import logging
 from collections.abc import Callable
@@ -46,8 +46,8 @@ class CostGraphs:
         of products in the configured precision."""
         self.model, self.smoothing, self.precision = model, smoothing, precision
         self.graphs: dict[Shape, CostGraph] = {}
-        self.seen: set[Shape] = set()
         self.most = MOST_GRAPHS
+        self.stream = torch.cuda.Stream(model.device)  # that records all: each stream has memory of its own
         # One memory for all: only one graph runs at a time, and none leaves a result there that is read after
         # another has run.
         self.pool = torch.cuda.graph_pool_handle()
@@ -60,8 +60,7 @@ class CostGraphs:
         shape = batch_shape(batch)
         if graph := self.graphs.get(shape):
             return graph.add_gradient(batch.pad(*shape), divisor)
-        if shape not in self.seen or len(self.graphs) >= self.most:
-            self.seen.add(shape)
+        if len(self.graphs) >= self.most:
             return None
         return self.record(shape, batch.pad(*shape), divisor)
 
@@ -74,7 +73,7 @@ class CostGraphs:
         graph = CostGraph(self, batch)
         cost = graph.warm_up(divisor)
         try:
-            with torch.cuda.graph(graph.graph, pool=self.pool, stream=graph.stream):
+            with torch.cuda.graph(graph.graph, pool=self.pool, stream=self.stream):
                 graph.cost = graph.compute()
         except RuntimeError as error:
             if not ran_out_of_memory(error):
@@ -97,7 +96,7 @@ class CostGraph:
         sizes = [tensor.numel() for tensor in batch.tensors]
         self.batch = batch.of_tensors(self.numbers.split(sizes))
         self.divisor = torch.ones((), device=device)
-        self.stream = torch.cuda.Stream(device)
+        self.stream = graphs.stream
         self.graph = torch.cuda.CUDAGraph()
         self.cost = torch.zeros((), device=device)
 

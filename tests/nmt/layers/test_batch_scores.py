@@ -18,6 +18,8 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from nmt.text.vocab import BOS
 
+CPU = torch.device("cpu")
+
 # ---- batch scores ------------------------------------------------------------------------------------------
 
 
@@ -76,9 +78,9 @@ def test_scores_are_those_of_each_window(
         asked.extend(range(start, stop))
         return windows[start:stop]
 
-    found = window_scores(output, features, index, words, normalized)
+    found = window_scores(output, features, index, words, normalized, CPU)
     scores = output.scores(windows) if normalized else output.log_probs(windows)
     assert found.tolist() == pytest.approx(scores.detach().numpy()[index, words].tolist(), abs=1e-12)
     assert asked == list(range(7)), "each once"
     none = np.zeros(0, np.int64)
-    assert window_scores(output, features, none, none, normalized).tolist() == []
+    assert window_scores(output, features, none, none, normalized, CPU).tolist() == []
