@@ -157,6 +157,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
                 torch.autograd.backward(total / divisor)  # Tensor.backward would leave the bf16 mode
             value = total.detach().double()
             cost = cost + weight * (value if on_gpu and team.size == 1 else float(value))
+            del total  # a graph that is recorded next must not share its nodes
     if team.size > 1:
         [cost] = team.totals(float(cost))
     norm = clip(job.model.parameters(), config.clip)

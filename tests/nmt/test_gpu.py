@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import pytest
@@ -19,7 +19,8 @@ from nmt.data.aligned import make_aligned_batch
 from nmt.data.batches import Batch, make_batch
 from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.registry import make
-from nmt.models.transformer import TransformerConfig
+from nmt.models.rnn import RNNTranslator
+from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import ContinuousSearch, search
 from nmt.search.config import BeamConfig, SamplingConfig
@@ -49,15 +50,18 @@ MODELS += [("transformer", options) for options in TRANSFORMER_VARIANTS]
 HIERARCHIES: list[dict[str, object]] = [{"output": "classes", "output_class_count": 3}, {"output": "tree"}]
 CLOSE = 1e-9  # these models compute in double precision
 WORDS = 50
+Model = TypeVar("Model", bound=nn.Module)
 
 
-def on_both(model: nn.Module) -> tuple[Any, Any]:
+def on_both(model: Model) -> tuple[Model, Model]:
     """A model on the CPU, and the same on the GPU."""
     return model, copy.deepcopy(model).to(GPU)
 
 
-def translator(kind: str, options: dict[str, object]) -> tuple[Any, Any]:
-    return on_both(make_rnn(**options) if kind == "rnn" else make_transformer(**options))
+def translator(
+    kind: str, options: dict[str, object]
+) -> tuple[RNNTranslator, RNNTranslator] | tuple[Transformer, Transformer]:
+    return on_both(make_rnn(**options)) if kind == "rnn" else on_both(make_transformer(**options))
 
 
 def same(ours: object, theirs: object) -> None:
@@ -76,7 +80,7 @@ def test_translators(kind: str, options: dict[str, object]) -> None:
     of = [0, 0, 1, 2, 2]
     same(pair_scores(cpu, SOURCES, targets, of), pair_scores(gpu, SOURCES, targets, of))
     config = BeamConfig(beam_size=3, max_length_factor=3.0)
-    for mine, other in zip(search(cpu, SOURCES, config), search(gpu, SOURCES, config), strict=True):
+    for mine, other in zip(search(cpu, SOURCES, config), search(gpu, SOURCES, config), strict=True):  # type: ignore[misc]
         assert [hypothesis.words for hypothesis in mine] == [hypothesis.words for hypothesis in other]
         same([hypothesis.log_prob for hypothesis in mine], [hypothesis.log_prob for hypothesis in other])
         assert [hypothesis.looked_at for hypothesis in mine] == [one.looked_at for one in other]
@@ -111,19 +115,19 @@ def test_searches(kind: str, options: dict[str, object]) -> None:
     config = BeamConfig(beam_size=3, **options)  # type: ignore[arg-type]
     results = []
     for model in (cpu, gpu):
-        forced = search(model, SOURCES, config, prefixes=[[4], [], [5, 6]])
+        forced = search(model, SOURCES, config, prefixes=[[4], [], [5, 6]])  # type: ignore[misc]
         both = Ensemble([model, model])
         readings = [Reading((source, source)) for source in SOURCES]
         joined = search(both, readings, config)
         listed = search(Shortlisted(model, lambda source: {1, *source}), SOURCES, config)
-        going, finished = ContinuousSearch(model, config), []
+        going, finished = ContinuousSearch(model, config), []  # type: ignore[misc]
         for source in SOURCES:
             going.add(source)
             finished += going.step()
         while going.busy:
             finished += going.step()
         beams = [*forced, *joined, *listed, *(beam for _, beam in finished)]
-        drawn = sample(model, SOURCES, SamplingConfig(samples=5))
+        drawn = sample(model, SOURCES, SamplingConfig(samples=5))  # type: ignore[misc]
         results.append([[hypothesis.words for hypothesis in beam] for beam in [*beams, *drawn]])
     assert results[0] == results[1]
 

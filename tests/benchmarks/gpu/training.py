@@ -169,7 +169,7 @@ class Trial:
     def measure(self, name: str, what: str, peak: str) -> None:
         """Target units a second and the share of the peak, the figure of that name."""
         model = cast(nn.Module, self.job.model)
-        warm = self.setting.seconds if self.job.graphs else 0.0  # until most shapes have a graph
+        warm = 2.5 * self.setting.seconds if self.job.graphs else 0.0  # until most shapes have a graph
         first, last, seconds = self.run(3 if self.setting.small else WARM_UP, self.setting.seconds, warm)
         batches = self.stream.taken[first:last]
         units = sum(batch.target_tokens for batch in batches)
@@ -206,8 +206,8 @@ def transformer(setting: Setting) -> None:
     """Transformer base, 30,000 words: 4,096 and 16,384 units a batch, bf16 and fp32, with and without CUDA
     graphs, and with dropout of attention."""
     for share, settings in (
-        (0.0, ((4096, "bf16", True), (4096, "bf16", False), (16384, "bf16", False), (16384, "bf16", True))),
-        (0.1, ((4096, "bf16", True), (4096, "fp32", True))),
+        (0.0, ((4096, "bf16", True), (4096, "bf16", False), (16384, "bf16", False))),
+        (0.1, ((4096, "bf16", False), (4096, "fp32", False))),
     ):
         trial = Trial(setting, f"transformer{share}", TRANSFORMER | {"attention_dropout": share})
         for tokens, precision, graphs in settings:
