@@ -250,7 +250,7 @@ def place_text(paragraph: Paragraph, part: Part) -> PlacedText | None:
         end=end.token,
         opening=start.raw + base.start + escape(blanks[0]),
         closing=escape(blanks[1]) + base.close + end.raw,
-        empty_runs=[run.start + run.close for run in {base, *map(paragraph.text_format, pieces)}],
+        empty_runs=[run.start + run.close for run in sizes],
     )
 
 

@@ -147,7 +147,7 @@ def leading_blanks(raw: str) -> str:
 
 def locate_words(words: Sequence[str], text: str) -> list[Span]:
     """Find the spans of words in a text, in order. A word that does not follow the one before it within
-    SEARCH_WIDTH characters, as it is or in lower case, gets an empty span.
+    SEARCH_WIDTH characters, as it is, without Moses' escapes or in lower case, gets an empty span.
 
     Without `words`, the text is split at blanks.
     """
@@ -157,7 +157,7 @@ def locate_words(words: Sequence[str], text: str) -> list[Span]:
     spans, offset = list[Span](), 0
     for word in words:
         form = unescape(word).strip("▁ ")
-        for key in (form, form.lower()):
+        for key in dict.fromkeys((word.strip("▁ "), form, form.lower())):
             start = lower.find(key, offset, offset + len(key) + SEARCH_WIDTH)
             if key and start >= 0:
                 spans.append((start, start + len(key)))

@@ -142,6 +142,12 @@ def test_notes_bookmarks_and_pictures_stay_at_their_words() -> None:
     )
 
 
+def test_a_bookmark_between_runs_that_all_have_a_format() -> None:
+    mark, bold = '<w:bookmarkStart w:id="1"/>', "<w:b/>"
+    paragraph = run("one ", bold) + mark + run("two", bold)
+    assert translated(paragraph) == short("ONE ", bold) + mark.replace("w:", "") + short("TWO", bold)
+
+
 def test_a_text_box_is_translated_by_itself() -> None:
     box = f"<w:r><w:pict><w:txbxContent><w:p>{run('inside')}</w:p></w:txbxContent></w:pict></w:r>"
     paragraph = run("before ") + box + run("after")

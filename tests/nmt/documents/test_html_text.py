@@ -419,3 +419,8 @@ def test_a_sentence_without_alignment_beside_one_that_has_it() -> None:
     joined = join_line(line, [aligned, AlignedTranslation("Un chat dort.", (), "un chat dort .".split())], "")
     tagged = TaggedText.from_items(items)
     assert tagged is not None and re.search(r"<b>\w+</b>", tagged.render(joined))
+
+
+def test_a_word_that_looks_like_an_escape_is_found_as_it_is() -> None:
+    assert locate_words(["a", "&amp;", "dog"], "a &amp; dog") == [(0, 1), (2, 7), (8, 11)]
+    assert locate_words(["a", "&amp;", "dog"], "a & dog") == [(0, 1), (2, 3), (4, 7)]
