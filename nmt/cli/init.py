@@ -176,8 +176,9 @@ def make_sample_corpus(args: argparse.Namespace) -> None:
 
 @contextmanager
 def new_folder(folder: str) -> Iterator[Path]:
-    """Yield a new folder with a temporary name. It is renamed to `folder` if the block succeeds, and removed
-    if it fails. UserError for an OSError, also one from the block."""
+    """Yield a new folder with a temporary name. If the block succeeds, it is renamed to `folder`, or its
+    files are moved there if that is an empty folder; if it fails, it is removed. UserError for an OSError,
+    also one from the block."""
     part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
     try:
         created = files.make_parents(part)
@@ -186,7 +187,11 @@ def new_folder(folder: str) -> Iterator[Path]:
         raise files.cannot_write(folder, error) from error
     try:
         yield part
-        os.replace(part, os.path.realpath(folder))
+        if os.path.isdir(folder):  # perhaps the working folder of a shell, or a mounted one: it stays
+            for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
+                shutil.move(path, folder)
+        else:
+            os.replace(part, os.path.realpath(folder))
     except OSError as error:
         raise files.cannot_write(folder, error) from error
     finally:
@@ -243,7 +248,7 @@ def propose_config(args: argparse.Namespace, train: PairReport, texts: ParallelT
     """Propose a configuration. Its run is named after the languages, or after the folder if one of them is
     unknown."""
     source, target = texts.languages
-    name = f"{source}-{target}" if source and target else Path(args.folder).name
+    name = f"{source}-{target}" if source and target else Path(args.folder).resolve().name
     preset = TRANSFORMER if args.fast else args.preset
     return propose(train, texts, os.path.join(args.folder, name), preset, args.minutes or 0.0)
 

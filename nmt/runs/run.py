@@ -179,7 +179,9 @@ TORCH, CTRANSLATE2 = LazyPart("nmt.runs.torch_run:TorchRun"), LazyPart("nmt.runs
 
 def choose_engine(directories: Sequence[str | Path]) -> RunLoader:
     """Choose the engine that computes these runs; torch for a path without a run, since it reports what is
-    wrong with it. ConfigError for several runs of which one is exported."""
+    wrong with it. ConfigError for no runs, and for several of which one is exported."""
+    if not directories:
+        raise ConfigError("no run directory is named; name one, or several for an ensemble")
     exported = [path for path in directories if run_directory.is_exported(path)]
     if exported and len(directories) > 1:
         raise ConfigError(
@@ -210,8 +212,7 @@ class Run(ABC):
         <Run en-fr@500: rnn from en to fr, 136 and 142 units, 22,218 parameters>
         """
         engine = choose_engine(directories)
-        if directories:
-            engine.set_up(directories[0], device)
+        engine.set_up(directories[0], device)
         return engine.of(*directories, which=which, device=device, threads=threads)
 
     @staticmethod

@@ -51,6 +51,18 @@ def test_a_given_development_set(texts: Path, capsys: pytest.CaptureFixture[str]
     assert "\nrun: above/new/en-fr\n" in text and "\n  dev_target: dev.fr\n" in text
 
 
+def test_the_working_folder_stays_the_same_folder(texts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a run without known languages is named after it."""
+    (texts / "new").mkdir()
+    monkeypatch.chdir(texts / "new")
+    for side, word in (("source", "zqx"), ("target", "wvk")):
+        (texts / side).write_text("".join(f"{word} {chr(97 + n % 26) * (n + 1)}\n" for n in range(50)))
+    given = ["-s", "../source", "-t", "../target", "-q", "--no-measure"]
+    assert init.main([".", *given]) == 0
+    assert "\nrun: ./new\n" in Path("config.yaml").read_text() and Path("dev.target").exists()
+    assert sorted(path.name for path in texts.iterdir() if path.name.startswith("new")) == ["new"]
+
+
 def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Names that say no language: what the words look like; an option decides over both."""
     for name, lines in (("source.gz", EN), ("target", FR)):

@@ -19,6 +19,7 @@ from nmt.runs.run import (
     GIANT_WORD,
     BeamTranslation,
     LineLengths,
+    Run,
     TranslationRequest,
     join_translations,
 )
@@ -80,6 +81,11 @@ def test_two_threads_share_a_run() -> None:
     with ThreadPoolExecutor(2) as crew:
         for _ in range(12):
             assert list(crew.map(found, halves)) == expected
+
+
+def test_no_run_is_named() -> None:
+    with pytest.raises(ConfigError, match="no run directory is named"):
+        Run.load()
 
 
 def test_long_lines_are_translated_in_parts() -> None:
