@@ -9,6 +9,7 @@ can be one matrix product.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +42,8 @@ def levels(sequences: Sequence[Ids], groups: Sequence[int] | Ints | None = None)
     lengths = np.fromiter(map(len, sequences), np.int64, count)
     roots = np.zeros(count, np.int64) if groups is None else np.asarray(groups, np.int64)
     grid = np.full((count, int(lengths.max(initial=0))), -1, np.int64)
-    grid[np.arange(grid.shape[1]) < lengths[:, None]] = np.concatenate(
-        [np.zeros(0, np.int64), *map(np.asarray, sequences)]
-    )
+    ids = np.fromiter(chain.from_iterable(sequences), np.int64, int(lengths.sum()))
+    grid[np.arange(grid.shape[1]) < lengths[:, None]] = ids
     order = np.lexsort([*grid.T[::-1], roots])
     grid, lengths, roots = grid[order], lengths[order], roots[order]
     node = roots  # of each sequence, in the current level

@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from nmt.compute.autograd import Context, apply, apply_triple
 from nmt.compute.precision import in_mode
 from nmt.data.batches import Guidance, Packed
-from nmt.layers.cells import GRU
+from nmt.layers.cells import GRU, add_rows, before, sigmoid_gradient, tanh_gradient
 
 # ---- grids -------------------------------------------------------------------------------------------------
 # Attention needs words and hypotheses padded, with a row for each sentence: `pad` builds such a grid,
@@ -308,7 +308,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
         """x (N, 3H), start (B, H), keys (B, L, A), values (B, L, D), `cell` (N,): see `values_gradient` ->
         states (N, H), contexts (N, D), weights (N, L)"""
         (N, _), H, (_, L, D) = x.shape, start.shape[1], values.shape
-        gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
+        gates = x.new_empty(N, 2 * H)
         reset, candidate, states = x.new_empty(N, H), x.new_empty(N, H), x.new_empty(N, H)
         contexts, weights = x.new_empty(N, D), x.new_empty(N, L)
         query, energy = 2 * query, 2 * energy
@@ -318,7 +318,6 @@ class _AttentiveGRUFunction(torch.autograd.Function):
         for rows in sizes:
             now = slice(end, end + rows)
             h = h[:rows]
-            previous[now] = h
             squashed = torch.add(keys[:rows], (h @ query_t)[:, None], out=room[:rows]).sigmoid_()
             energies = (squashed.view(rows * L, -1) @ energy[0]).view(rows, L).add_(mask[:rows])
             a = torch.softmax(energies, 1, out=weights[now])
@@ -331,7 +330,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             end += rows
         ctx.save_for_backward(
             gates_matrix, matrix, context_matrix, keys, values, query, energy,
-            gates, previous, reset, candidate, contexts, weights,
+            gates, before(states, start, sizes), reset, candidate, contexts, weights,
         )  # fmt: skip
         ctx.sizes, ctx.values = sizes, cell  # a tensor that needs no gradient
         ctx.set_materialize_grads(False)  # most trainings need no gradient of the weights
@@ -357,14 +356,13 @@ class _AttentiveGRUFunction(torch.autograd.Function):
         dh, end, query_t = d_states.new_zeros(0, H), N, query.t()
         for rows in reversed(ctx.sizes):
             now = slice(end - rows, end)
-            d = d_states[now].clone()
-            d[: len(dh)] += dh
+            d = add_rows(d_states[now], dh)
             z, r, c, h = gates[now, :H], gates[now, H:], candidate[now], previous[now]
             dzr, dc = dx[now, : 2 * H], dx[now, 2 * H :]
-            torch.mul(torch.addcmul(d, d, z, value=-1), 1 - c * c, out=dc)
+            tanh_gradient(torch.addcmul(d, d, z, value=-1), c, out=dc)
             drh = dc @ matrix
-            torch.mul(d * (h - c), z * (1 - z), out=dzr[:, :H])
-            torch.mul(drh * h, r * (1 - r), out=dzr[:, H:])
+            sigmoid_gradient((h - c).mul_(d), z, out=dzr[:, :H])
+            sigmoid_gradient(drh * h, r, out=dzr[:, H:])
             dh = torch.addmm(d.mul_(z), dzr, gates_matrix).addcmul_(drh, r)
             # through the weighted mean, the softmax and the energies
             d_mean = torch.addmm(d_contexts[now], dx[now], context_matrix, out=d_context[now])
@@ -375,8 +373,8 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             squashed = torch.add(keys[:rows], (h @ query_t)[:, None], out=room[:rows]).sigmoid_()
             d_energy.addmv_(squashed.view(rows * L, -1).t(), de.view(-1))
             # σ' de, without v
-            change = torch.addcmul(squashed, squashed, squashed, value=-1, out=slope[:rows])
-            change.mul_(de[:, :, None])
+            change = slope[:rows]
+            sigmoid_gradient(de[:, :, None].expand_as(squashed), squashed, out=change)
             d_keys[:rows] += change
             dq = torch.mul(change.sum(1), energy, out=d_query_rows[now])
             dh.addmm_(dq, query)

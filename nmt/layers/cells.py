@@ -9,6 +9,7 @@ custom autograd functions, whose weight gradients are one matrix product after t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import ClassVar
 
 import torch
@@ -150,6 +151,32 @@ def repeat(values: Tensor, sizes: list[int]) -> Tensor:
     return apply(_RepeatFunction, values, sizes)
 
 
+def before(states: Tensor, start: Tensor, sizes: list[int]) -> Tensor:
+    """The state before each step: states after each (N, H), start (B, H) -> (N, H)"""
+    firsts = accumulate([0, *sizes[:-1]])  # of the states of each step
+    later = [states[first : first + rows] for first, rows in zip(firsts, sizes[1:], strict=False)]
+    return torch.cat([start[: sizes[0]], *later])
+
+
+def add_rows(grad: Tensor, later: Tensor) -> Tensor:
+    """A copy of a gradient (R, H) with that of its first rows, which went on, (r, H), added."""
+    if len(later) == len(grad):
+        return grad + later
+    total = grad.clone()
+    total[: len(later)] += later
+    return total
+
+
+def tanh_gradient(grad: Tensor, y: Tensor, out: Tensor) -> None:
+    """Write grad (1 - y²), the gradient before y = tanh(x), to `out`; all have one shape."""
+    torch.ops.aten.tanh_backward.grad_input(grad, y, grad_input=out)
+
+
+def sigmoid_gradient(grad: Tensor, y: Tensor, out: Tensor) -> None:
+    """Write grad y (1 - y), the gradient before y = σ(x), to `out`; all have one shape."""
+    torch.ops.aten.sigmoid_backward.grad_input(grad, y, grad_input=out)
+
+
 class _GRUFunction(torch.autograd.Function):
     """z, r = σ(x + U_zr h); h̃ = tanh(x + U (r ⊙ h)); h' = z ⊙ h + (1 - z) ⊙ h̃
     (van Merriënboer 2018, eqs. 4.5-4.8)"""
@@ -160,20 +187,19 @@ class _GRUFunction(torch.autograd.Function):
     ) -> Tensor:
         """x (N, 3H) holds the inputs' part of z, r and the candidate; start (B, H); -> states (N, H)"""
         N, H = x.shape[0], start.shape[1]
-        gates, previous = x.new_empty(N, 2 * H), x.new_empty(N, H)
+        gates = x.new_empty(N, 2 * H)
         reset, candidate, states = x.new_empty(N, H), x.new_empty(N, H), x.new_empty(N, H)
         gates_t, matrix_t = gates_matrix.t(), matrix.t()
         h, end = start, 0
         for rows in sizes:
             now = slice(end, end + rows)
             h = h[:rows]
-            previous[now] = h
             zr = torch.addmm(x[now, : 2 * H], h, gates_t, out=gates[now]).sigmoid_()
             rh = torch.mul(zr[:, H:], h, out=reset[now])
             c = torch.addmm(x[now, 2 * H :], rh, matrix_t, out=candidate[now]).tanh_()
             h = torch.lerp(c, h, zr[:, :H], out=states[now])
             end += rows
-        ctx.save_for_backward(gates_matrix, matrix, gates, previous, reset, candidate)
+        ctx.save_for_backward(gates_matrix, matrix, gates, before(states, start, sizes), reset, candidate)
         ctx.sizes = sizes
         return states
 
@@ -188,14 +214,13 @@ class _GRUFunction(torch.autograd.Function):
         end = N
         for rows in reversed(ctx.sizes):
             now = slice(end - rows, end)
-            d = grad[now].clone()
-            d[: len(dh)] += dh
+            d = add_rows(grad[now], dh)
             z, r, c, h = gates[now, :H], gates[now, H:], candidate[now], previous[now]
             dzr, dc = dx[now, : 2 * H], dx[now, 2 * H :]
-            torch.mul(torch.addcmul(d, d, z, value=-1), 1 - c * c, out=dc)  # (1 - z) d through tanh
+            tanh_gradient(torch.addcmul(d, d, z, value=-1), c, out=dc)
             drh = dc @ matrix
-            torch.mul(d * (h - c), z * (1 - z), out=dzr[:, :H])
-            torch.mul(drh * h, r * (1 - r), out=dzr[:, H:])
+            sigmoid_gradient((h - c).mul_(d), z, out=dzr[:, :H])
+            sigmoid_gradient(drh * h, r, out=dzr[:, H:])
             dh = torch.addmm(d.mul_(z), dzr, gates_matrix).addcmul_(drh, r)
             end -= rows
         # sizes[0] is the whole batch, so dh ends with one row a sentence
@@ -289,14 +314,13 @@ class _LSTMFunction(torch.autograd.Function):
         """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H),
         cells (N, H)"""
         N, H = x.shape[0], start.shape[1] // 2
-        gates, previous = torch.empty_like(x), x.new_empty(N, H)
-        cells, squashed, old_cells, states = (x.new_empty(N, H) for _ in range(4))
+        gates = torch.empty_like(x)
+        cells, squashed, states = (x.new_empty(N, H) for _ in range(3))
         matrix_t = matrix.t()
         h, c, end = start[:, :H], start[:, H:], 0
         for rows in sizes:
             now = slice(end, end + rows)
             h, c = h[:rows], c[:rows]
-            previous[now], old_cells[now] = h, c
             a = torch.addmm(x[now], h, matrix_t, out=gates[now])
             a[:, : 3 * H].sigmoid_()
             a[:, 3 * H :].tanh_()
@@ -305,6 +329,7 @@ class _LSTMFunction(torch.autograd.Function):
             t = torch.tanh(c, out=squashed[now])
             h = torch.mul(o, t, out=states[now])
             end += rows
+        previous, old_cells = before(states, start[:, :H], sizes), before(cells, start[:, H:], sizes)
         ctx.save_for_backward(matrix, gates, previous, old_cells, squashed)
         ctx.sizes = sizes
         ctx.set_materialize_grads(False)
@@ -323,17 +348,16 @@ class _LSTMFunction(torch.autograd.Function):
         for rows in reversed(ctx.sizes):
             now = slice(end - rows, end)
             i, f, o, g = gates[now].chunk(4, 1)
-            t, d = squashed[now], grad[now].clone()
-            d[: len(dh)] += dh
-            dcell = d * o * (1 - t * t)
+            t, d = squashed[now], add_rows(grad[now], dh)
+            dcell = torch.ops.aten.tanh_backward(d * o, t)
             dcell[: len(dc)] += dc
             if cell_grad is not None:
                 dcell += cell_grad[now]
             di, df, do, dg = dx[now].chunk(4, 1)
-            torch.mul(dcell * g, i * (1 - i), out=di)
-            torch.mul(dcell * old_cells[now], f * (1 - f), out=df)
-            torch.mul(d * t, o * (1 - o), out=do)
-            torch.mul(dcell * i, 1 - g * g, out=dg)
+            sigmoid_gradient(dcell * g, i, out=di)
+            sigmoid_gradient(dcell * old_cells[now], f, out=df)
+            sigmoid_gradient(d.mul_(t), o, out=do)
+            tanh_gradient(dcell * i, g, out=dg)
             dh, dc = dx[now] @ matrix, dcell * f
             end -= rows
         return dx, torch.cat([dh, dc], 1), dx.t() @ previous, None
@@ -397,14 +421,13 @@ class _ElmanFunction(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Context, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]) -> Tensor:
         """x (N, H) holds the inputs' part; start (B, H); -> states (N, H)"""
-        previous, states = torch.empty_like(x), torch.empty_like(x)
+        states = torch.empty_like(x)
         matrix_t, h, end = matrix.t(), start, 0
         for rows in sizes:
             now = slice(end, end + rows)
-            previous[now] = h[:rows]
             h = torch.addmm(x[now], h[:rows], matrix_t, out=states[now]).sigmoid_()
             end += rows
-        ctx.save_for_backward(matrix, previous, states)
+        ctx.save_for_backward(matrix, before(states, start, sizes), states)
         ctx.sizes = sizes
         return states
 
@@ -416,9 +439,7 @@ class _ElmanFunction(torch.autograd.Function):
         dx, dh, end = torch.empty_like(states), grad.new_zeros(0, states.shape[1]), len(states)
         for rows in reversed(ctx.sizes):
             now = slice(end - rows, end)
-            d = grad[now].clone()
-            d[: len(dh)] += dh
-            torch.mul(d, states[now] * (1 - states[now]), out=dx[now])
+            sigmoid_gradient(add_rows(grad[now], dh), states[now], out=dx[now])
             dh = dx[now] @ matrix
             end -= rows
         return dx, dh, dx.t() @ previous, None

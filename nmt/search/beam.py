@@ -361,7 +361,7 @@ def search(
 
     `prefixes`: ids that each translation has to begin with; `constraints`: those of each translation. A
     sentence whose constraints cannot be met has one hypothesis, of probability 0. About `config.rows`
-    hypotheses are live at a time (0: 100, on a GPU 2,560); the longest sentences are searched first.
+    hypotheses are live at a time (0: 100, on a GPU 5,120); the longest sentences are searched first.
     ConfigError for a setting out of range.
     """
     config.check()
@@ -415,7 +415,7 @@ class ContinuousSearch(Generic[State]):
     """
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
-        """About `config.rows` hypotheses fit at a time (0: 100, on a GPU 2,560). ConfigError for a setting
+        """About `config.rows` hypotheses fit at a time (0: 100, on a GPU 5,120). ConfigError for a setting
         out of range."""
         config.check()
         self.beam = BeamSearch(model, config)

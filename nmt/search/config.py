@@ -115,7 +115,7 @@ def length_normalizer(name: str) -> Callable[[float, int], float]:
 
 # Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
 SCORES, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
-GPU_ROWS = 2560  # that keep a GPU busy
+GPU_ROWS = 5120  # that keep a GPU busy
 MOST_BEAM = 10_000
 SHRINK, REFILL = "shrink", "refill"  # the beam, when a hypothesis has ended
 BEAM_SIZE = 5  # of validations, translations and reports, so that their scores agree

@@ -3,6 +3,7 @@ its CUDA graphs compute the same gradients. Skipped where torch finds no GPU."""
 
 import copy
 import random
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -183,7 +184,8 @@ CONFIGS: dict[str, ModelConfig] = {
 
 def job_of(name: str, device: str, precision: str = "fp32", **training: object) -> TrainingJob:
     """A job over `some_batches`, the same for each device."""
-    settings = TrainingConfig(**{"optimizer": "adam", "tensorboard": False, **training})  # type: ignore[arg-type]
+    given = {"optimizer": "adam", "learning_rate": 0.001, "tensorboard": False, **training}
+    settings = TrainingConfig(**given)  # type: ignore[arg-type]
     job = TrainingJob(RunConfig(training=settings, precision=precision), device)
     torch.manual_seed(3)
     job.set_up(make(CONFIGS[name], WORDS, WORDS).to(device), Batches(some_batches()))
@@ -206,8 +208,9 @@ def run(job: TrainingJob, epochs: int) -> list[float]:
 @contextmanager
 def no_waiting() -> Iterator[None]:
     """Context in which waiting for the GPU is an error."""
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings(action="ignore"):  # it is said to miss some
+            torch.cuda.set_sync_debug_mode("error")
         yield
     finally:
         torch.cuda.set_sync_debug_mode("default")
@@ -279,9 +282,9 @@ def test_products_in_bf16_round_only_their_factors() -> None:
         assert torch.allclose((a @ b).double(), exact, atol=1e-3)
 
 
-@pytest.mark.parametrize("order", [("cuda", "cpu"), ("cpu", "cuda")], ids=str)
-def test_a_run_goes_on_on_another_device(tmp_path: Path, order: tuple[str, str]) -> None:
-    """Command by command: a training is resumed on the other device, and both translate and score alike."""
+@pytest.mark.parametrize("trained", ["cuda", "cpu"])
+def test_either_device_uses_what_the_other_trained(tmp_path: Path, trained: str) -> None:
+    """Command by command: train, stop and resume on one device; both translate and score alike."""
     lines = ["a b c", "b c", "c a a b", "a", "b b"] * 8
     for name in ("text.en", "text.fr"):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
@@ -295,10 +298,10 @@ def test_a_run_goes_on_on_another_device(tmp_path: Path, order: tuple[str, str])
         "training: {validate_every: 4, tensorboard: false, bleu_tokenizer: none, log_every: 3}\n",
         encoding="utf-8",
     )
-    for device, steps in zip(order, (10, 20), strict=True):
-        train.command([str(config), f"device={device}", f"training.max_steps={steps}", "--quiet"])
+    for steps in (10, 20):
+        train.command([str(config), f"device={trained}", f"training.max_steps={steps}", "--quiet"])
     results = []
-    for device in order:
+    for device in ("cpu", "cuda"):
         out = [str(tmp_path / f"{device}.{name}") for name in ("out", "scores")]
         run_dir = f"{tmp_path}/run"
         translate.command([run_dir, "-i", source, "-o", out[0], "--device", device, "--quiet"])

@@ -206,8 +206,8 @@ def transformer(setting: Setting) -> None:
     """Transformer base, 30,000 words: 4,096 and 16,384 units a batch, bf16 and fp32, with and without CUDA
     graphs, and with dropout of attention."""
     for share, settings in (
-        (0.0, ((4096, "bf16", True), (4096, "bf16", False), (16384, "bf16", False))),
-        (0.1, ((4096, "bf16", False), (4096, "fp32", False))),
+        (0.0, ((4096, "bf16", True), (16384, "bf16", True))),
+        (0.1, ((4096, "bf16", True), (4096, "bf16", False), (4096, "fp32", True))),
     ):
         trial = Trial(setting, f"transformer{share}", TRANSFORMER | {"attention_dropout": share})
         for tokens, precision, graphs in settings:
