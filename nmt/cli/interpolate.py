@@ -154,13 +154,11 @@ def learn(args: Namespace, members: Sequence[LineScorer], mixture: MixtureFile) 
     of contexts, whose counts are written to OUTPUT.contexts.gz. Logs the perplexities. DataError for an empty
     text, and for models that split it into different units."""
     scorer = MixtureScorer("", members, np.array(mixture.weights))
-    histories = None
-    if args.contexts:
-        histories = count_contexts(args, scorer)
-        mixture.contexts = f"{args.output}.contexts.gz"
-        histories.save(mixture.contexts)
+    histories = count_contexts(args, scorer) if args.contexts else None
     dev = score_development_text(args, scorer, histories)
     if histories:
+        mixture.contexts = f"{args.output}.contexts.gz"
+        histories.save(mixture.contexts)  # not before the texts have been read without an error
         mixture.edges = interpolation.bucket_edges(dev.evidence, args.bucket_words)
         buckets = interpolation.bucket_indices(dev.evidence, mixture.edges)
         weights = interpolation.learn_by_bucket(dev.log_probs, buckets, len(mixture.edges) + 1)

@@ -251,6 +251,11 @@ def add_language_model(parser: "Container") -> None:
         "binary, or mixture written by nmt-interpolate",
     )
     add_compute(parser)
+    add_network_scores(parser)
+
+
+def add_network_scores(parser: "Container") -> None:
+    """Add the options for scoring with a neural language model."""
     parser.add_argument(
         "--backoff",
         type=InputPath,

@@ -249,18 +249,7 @@ def add_language_model(parser: options.Parser) -> None:
     group.add_argument(
         "--input", "-i", type=InputPath, default=None, metavar="FILE", help="text to score; plain, gzip, or -"
     )
-    group.add_argument(
-        "--assume-normalized",
-        action="store_true",
-        help="assume log Z = 0: faster; only for a CSLM trained with lm.normalizer",
-    )
-    group.add_argument(
-        "--backoff",
-        type=InputPath,
-        default="",
-        metavar="ARPA",
-        help="divide p(UNK) among unknown words in the proportions of this n-gram model",
-    )
+    options.add_network_scores(group)
 
 
 def check_options(args: Namespace) -> None:

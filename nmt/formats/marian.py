@@ -91,7 +91,9 @@ class JsonSettings:
     path: Path
     content: Json
 
-    def refuse(self, key: str, expected: str, advice: str = "this model cannot be imported") -> DataError:
+    def wrong_value(
+        self, key: str, expected: str, advice: str = "this model cannot be imported"
+    ) -> DataError:
         """The error for the value of a key."""
         value = "missing" if key not in self.content else shown(json.dumps(self.content[key]))
         return DataError(f"{self.path}: {key}: {value}, expected {expected}; {advice}")
@@ -102,21 +104,21 @@ class JsonSettings:
         value = self.content.get(key)
         value = default if value is None else value
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise self.refuse(key, f"a whole number from {least} to {most:,}")
+            raise self.wrong_value(key, f"a whole number from {least} to {most:,}")
         return value
 
     def share(self, key: str, default: float) -> float:
         """A probability below 1, 0 included. DataError for another value."""
         value = self.content.get(key, default)
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
-            raise self.refuse(key, "a number from 0 to below 1")
+            raise self.wrong_value(key, "a number from 0 to below 1")
         return float(value)
 
     def flag(self, key: str, default: bool) -> bool:
         """True or false. DataError for another value."""
         value = self.content.get(key, default)
         if not isinstance(value, bool):
-            raise self.refuse(key, "true or false")
+            raise self.wrong_value(key, "true or false")
         return value
 
     def text(self, key: str) -> str:
@@ -153,13 +155,13 @@ def read_settings(folder: Path) -> MarianSettings:
     model that is not one of Marian or differs from what our Transformer computes."""
     config = JsonSettings(folder / CONFIG, read_json(folder / CONFIG))
     if config.content.get("model_type") != "marian":
-        raise config.refuse("model_type", "'marian'")
+        raise config.wrong_value("model_type", "'marian'")
     for key, (value, default) in FIXED.items():
         if config.flag(key, default) != value:
-            raise config.refuse(key, json.dumps(value))
+            raise config.wrong_value(key, json.dumps(value))
     activation = ACTIVATIONS.get(str(config.content.get("activation_function")))
     if activation is None:
-        raise config.refuse("activation_function", f"one of {', '.join(ACTIVATIONS)}")
+        raise config.wrong_value("activation_function", f"one of {', '.join(ACTIVATIONS)}")
     size = config.integer("vocab_size", MOST_UNITS, least=len(SPECIALS))
     shared = config.flag("share_encoder_decoder_embeddings", True)
     target_size = config.integer("decoder_vocab_size", MOST_UNITS, size, len(SPECIALS))
@@ -184,7 +186,7 @@ def read_settings(folder: Path) -> MarianSettings:
         name=config.text("_name_or_path"),
     )
     if shared and target_size != size:
-        raise config.refuse("decoder_vocab_size", f"{size} as vocab_size, since the vectors are shared")
+        raise config.wrong_value("decoder_vocab_size", f"{size} as vocab_size, since the vectors are shared")
     check_symbols(config, settings)
     if (folder / GENERATION).exists():
         check_symbols(JsonSettings(folder / GENERATION, read_json(folder / GENERATION)), settings)
@@ -195,7 +197,7 @@ def same_for_both(config: JsonSettings, key: str) -> int:
     """A size that encoder and decoder share. DataError if theirs differ."""
     encoder, decoder = (config.integer(f"{side}_{key}", MOST_UNITS) for side in ("encoder", "decoder"))
     if encoder != decoder:
-        raise config.refuse(f"decoder_{key}", f"{encoder} as encoder_{key}")
+        raise config.wrong_value(f"decoder_{key}", f"{encoder} as encoder_{key}")
     return encoder
 
 
@@ -214,7 +216,7 @@ def check_symbols(config: JsonSettings, settings: MarianSettings) -> None:
     for key, values in expected.items():
         value = config.content.get(key)
         if value not in values and (value is not None or key in required):
-            raise config.refuse(key, f"{json.dumps(values[0])}, as the other keys have it")
+            raise config.wrong_value(key, f"{json.dumps(values[0])}, as the other keys have it")
 
 
 # ---- vocabularies ------------------------------------------------------------------------------------------
@@ -302,7 +304,7 @@ def read_folder(folder: Path) -> MarianFolder:
             "sides (share_encoder_decoder_embeddings); remove the file if it is a stray one"
         )
     if tokenizer.flag("separate_vocabs", two) != two:
-        raise tokenizer.refuse("separate_vocabs", f"{TARGET_VOCAB} with it", "copy the whole folder")
+        raise tokenizer.wrong_value("separate_vocabs", f"{TARGET_VOCAB} with it", "copy the whole folder")
     source = read_vocab(folder / VOCAB, settings.source_size, settings, tagged=True)
     target = source
     if two or settings.target_size != settings.source_size:

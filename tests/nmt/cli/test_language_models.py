@@ -115,6 +115,8 @@ def test_what_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> Non
     Path("empty").touch()
     assert interpolate.main(["one.arpa", "-i", "empty", "-o", "mix", "-q"]) == 2
     assert "empty: empty file" in capfd.readouterr().err and not Path("mix").exists()
+    assert interpolate.main(["one.arpa", "-i", "empty", "--contexts", "one", "-o", "new", "-q"]) == 2
+    assert "empty: empty file" in capfd.readouterr().err and not Path("new.contexts.gz").exists()
     assert interpolate.main(["one.arpa", "-i", "dev", "--contexts", "one", "-o", "dev", "-q"]) == 2
     assert "is also read" in capfd.readouterr().err
 
