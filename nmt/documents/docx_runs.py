@@ -260,18 +260,18 @@ def join_field(
         borders = (replace(piece, border=piece.border or bool(marks[piece.number])) for piece in pieces)
         yield from zip(borders, origins, strict=True)
     elif instruction.split()[:1] == ["HYPERLINK"] and not nested and separate < len(pieces) - 1:
-        raw = "".join(wrapped(paragraph, piece) for piece in pieces[: separate + 1])
+        raw = "".join(raw_between_runs(paragraph, piece) for piece in pieces[: separate + 1])
         start, end = span(origins[: separate + 1]), origins[-1]
         yield Piece(raw, opens=True), start
         yield from zip(pieces[separate + 1 : -1], origins[separate + 1 : -1], strict=True)
         yield Piece(pieces[-1].raw, closes=True), end
     else:
         border = any(piece.border for piece in pieces)
-        raw = "".join(wrapped(paragraph, piece) for piece in pieces)
+        raw = "".join(raw_between_runs(paragraph, piece) for piece in pieces)
         yield Piece(raw, border=border), span(origins)
 
 
-def wrapped(paragraph: Paragraph, piece: Piece) -> str:
+def raw_between_runs(paragraph: Paragraph, piece: Piece) -> str:
     """A piece as it is written between runs."""
     if not piece.is_text:
         return piece.raw

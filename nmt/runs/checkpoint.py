@@ -29,7 +29,7 @@ from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
 from nmt.runs.pair import LanguagePair, SavedModel, describe
-from nmt.runs.text import Config, Section, damaged, data_settings, fill_dataclass, load_side, read_yaml
+from nmt.runs.text import Config, Section, damage_error, data_settings, fill_dataclass, load_side, read_yaml
 from nmt.text import spelling
 from nmt.text.pipeline import TextPipeline
 from nmt.text.spelling import Spelling
@@ -325,7 +325,7 @@ def read_config(directory: Path) -> SavedConfig:
     try:
         kind = str(cast(Section, sections[section]).get("type", ModelConfig.type))
     except (KeyError, AttributeError) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
     try:
         of_model = config_class(section, kind)
     except ConfigError as error:
@@ -334,7 +334,7 @@ def read_config(directory: Path) -> SavedConfig:
         config = fill_dataclass(of_model, sections[section])
         config.check()
     except (UserError, OmegaConfBaseException, ValueError, TypeError) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
     return SavedConfig(data, config)
 
 

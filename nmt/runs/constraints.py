@@ -104,7 +104,8 @@ class ConstraintMaker:
         wanted = self.required(required, location)
         words = self.source_words(self.member.source.tagged(line)[1])
         if wanted and not words:
-            self.complain(f"{location}: the line has no words, so nothing can be required", "leave that out")
+            problem = f"{location}: the line has no words, so nothing can be required"
+            complain(problem, "leave that out", self.strict)
             wanted = []
         matches = self.terms.find(words, glossary.sentence_starts(words))
         wanted += [self.term_ids[match.term.location] for match in matches]
@@ -164,7 +165,7 @@ class ConstraintMaker:
         if UNK in ids:
             missing = units[ids.index(UNK)]
             part = "" if missing == phrase else f": the model has no unit {shown(missing)}"
-            self.complain(f"{location}: {shown(phrase)} cannot be required{part}", "leave it out")
+            complain(f"{location}: {shown(phrase)} cannot be required{part}", "leave it out", self.strict)
             return []
         return ids
 
@@ -175,9 +176,8 @@ class ConstraintMaker:
             return False
         units = self.member.target_words.decode(ids)
         phrase = " ".join(self.member.target.join(units))
-        self.complain(
-            f"{location}: {shown(phrase)} is required, but contains a phrase to be avoided", "choose one"
-        )
+        problem = f"{location}: {shown(phrase)} is required, but contains a phrase to be avoided"
+        complain(problem, "choose one", self.strict)
         return True
 
     def phrases(self, texts: Phrases) -> list[str]:
@@ -191,10 +191,6 @@ class ConstraintMaker:
                 if spelled.strip():
                     spellings[spelling.mark_boundaries(f" {spelled} ", raw)] = None
         return list(spellings)
-
-    def complain(self, problem: str, remedy: str) -> None:
-        """Raise Unmet if `unmet` is `error`, otherwise log a warning."""
-        complain(problem, remedy, self.strict)
 
 
 def complain(problem: str, remedy: str, strict: bool, dropped: str = "this constraint") -> None:

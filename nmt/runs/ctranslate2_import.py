@@ -62,7 +62,8 @@ def import_model(folder: Path, output: Path, settings: ImportSettings) -> str:
     pieces = [read_pieces(path) for path in paths]
     frame = make_frame(model, settings)
     tags = [] if settings.target_token else [token for token in model.source if TAG.fullmatch(token)]
-    languages = settings.languages or (bare(settings.source_token), bare(settings.target_token))
+    tokens = (settings.source_token, settings.target_token)
+    languages = settings.languages or tuple(map(token_language, tokens))
     sides = [side_config(units, language) for units, language in zip(pieces, languages, strict=True)]
     vocabularies = [make_vocab(model.source, tags), make_vocab(model.target, [])]
     content = ExportSettings(
@@ -150,7 +151,7 @@ def side_config(units: Subwords, language: str) -> SideConfig:
     return SideConfig(language=language, normalize=False, tokenize=False, subword=units.kind)
 
 
-def bare(token: str) -> str:
+def token_language(token: str) -> str:
     """The language in a token: `__fr__` -> fr, `fra_Latn` -> fra, `>>fra<<` -> fra."""
     return token.strip("_<>2").partition("_")[0]
 

@@ -193,7 +193,7 @@ class Search:
                     results[index] = candidates
                     unfinished += [] if candidates else [index]
             waiting = unfinished
-        return [self.ranked(candidates) for candidates in results]
+        return [self.rank(candidates) for candidates in results]
 
     def call(self, batch: Sequence[BoundedSource], masked: bool, accept_cut: bool) -> list[list[Candidate]]:
         """Search for translations of a batch. Returns the candidates of each sentence; none for a sentence
@@ -267,7 +267,7 @@ class Search:
         for (_, candidate), values in zip(rows, scores, strict=True):
             candidate.log_prob = math.fsum(values)
 
-    def ranked(self, candidates: Sequence[Candidate]) -> list[FinishedHypothesis]:
+    def rank(self, candidates: Sequence[Candidate]) -> list[FinishedHypothesis]:
         """Rank candidates by log p, normalized as the settings ask; returns at most as many as the beam size,
         best first."""
         rank = length_normalizer(self.config.normalize)

@@ -33,7 +33,7 @@ def read_yaml(directory: Path) -> Section:
     except DataError as error:
         raise CheckpointError(str(error)) from error
     except UnicodeDecodeError as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
     return parse_yaml(text, path)
 
 
@@ -44,7 +44,7 @@ def parse_yaml(text: str, path: Path) -> Section:
         if not isinstance(content, dict):
             raise ValueError("sections are missing")
     except (ValueError, AttributeError, OmegaConfBaseException) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
     return cast(Section, content)
 
 
@@ -55,11 +55,11 @@ def data_settings(sections: Section, path: Path) -> DataConfig:
         data = fill_dataclass(DataConfig, sections["data"])
         settings.check(data, "data.")
     except (UserError, OmegaConfBaseException, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise damaged(path, error) from error
+        raise damage_error(path, error) from error
     return data
 
 
-def damaged(path: Path, error: Exception) -> CheckpointError:
+def damage_error(path: Path, error: Exception) -> CheckpointError:
     """The error for a configuration that cannot be read."""
     return CheckpointError(f"{path}: damaged configuration ({reason(error)}); copy it again")
 

@@ -282,10 +282,10 @@ class PlainText:
         words = self.source.words(text)
         starts = sentence_starts(words)
         return " ".join(
-            self.cased(escape_raw(word), start) for word, start in zip(words, starts, strict=True)
+            self.choose_case(escape_raw(word), start) for word, start in zip(words, starts, strict=True)
         )
 
-    def cased(self, word: str, start: bool) -> str:
+    def choose_case(self, word: str, start: bool) -> str:
         lower = word.lower()
         if lower == word or (not start and self.knows(word)):
             return word

@@ -9,16 +9,7 @@ from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import (
-    AnyRunEngine,
-    EngineInfo,
-    TranslatedLine,
-    TranslateOptions,
-    empty_translation,
-    join_parts,
-    to_hypothesis,
-    unknown_words,
-)
+from nmt.serve.engine import AnyRunEngine, EngineInfo, TranslatedLine, TranslateOptions
 
 # Source units of the parts that a step translates, unless the first one has more: a step cannot be
 # interrupted, and the lines of other sessions wait for it.
@@ -138,19 +129,19 @@ def answer(task: ExportedTask) -> TranslatedLine | UserError:
             return part.error
     parts = [(part.text, part.candidates) for part in task.parts if part.candidates]
     if not parts:
-        return empty_translation()
+        return engine.empty_translation()
     if len(task.parts) > 1:
-        return join_parts(task.run, [(text, candidates[0]) for text, candidates in parts])
+        return engine.join_parts(task.run, [(text, candidates[0]) for text, candidates in parts])
     [(text, candidates)] = parts
     member = task.run.members[0]
     units = member.source.units(text)
     return TranslatedLine(
         words=member.source.join(units),
         hypotheses=[
-            to_hypothesis(task.run, task.run.translation(text, candidate))
+            engine.to_hypothesis(task.run, task.run.translation(text, candidate))
             for candidate in candidates[: task.options.n_best]
         ],
-        unknown=unknown_words(member, units),
+        unknown=engine.unknown_words(member, units),
     )
 
 

@@ -22,19 +22,7 @@ from nmt.search.constraints import AnyConstraint
 from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import (
-    AnyRunEngine,
-    EngineInfo,
-    LineHypothesis,
-    SoftParse,
-    SoftParseNode,
-    TranslatedLine,
-    TranslateOptions,
-    empty_translation,
-    join_parts,
-    to_hypothesis,
-    unknown_words,
-)
+from nmt.serve.engine import AnyRunEngine, EngineInfo, TranslatedLine, TranslateOptions
 from nmt.text.vocab import EOS, UNK
 
 # ---- the search for many lines -----------------------------------------------------------------------------
@@ -255,17 +243,17 @@ def finish_task(run: TorchRun, task: LineTask) -> Finishing:
     options = task.options
     parts = [part for part in task.parts if part.candidates]
     if not parts:
-        return empty_translation()
+        return engine.empty_translation()
     if len(task.parts) > 1:
-        return join_parts(run, [(part.line, (part.candidates or [])[0]) for part in parts])
+        return engine.join_parts(run, [(part.line, (part.candidates or [])[0]) for part in parts])
     (part,) = parts
     member = run.members[0]
     units = member.source.units(part.line)
     candidates = (part.candidates or [])[: options.n_best]
-    hypotheses = list[LineHypothesis]()
+    hypotheses = list[engine.LineHypothesis]()
     for candidate in candidates:
         yield
-        hypotheses.append(to_hypothesis(run, run.translation(part.line, candidate)))
+        hypotheses.append(engine.to_hypothesis(run, run.translation(part.line, candidate)))
     if options.attention and member.model.attends:
         rows = yield from word_attention(run, part.line, candidates)
         for row, weights in zip(hypotheses, rows, strict=True):
@@ -273,7 +261,7 @@ def finish_task(run: TorchRun, task: LineTask) -> Finishing:
     return TranslatedLine(
         words=member.source.join(units),
         hypotheses=hypotheses,
-        unknown=unknown_words(member, units),
+        unknown=engine.unknown_words(member, units),
         parse=soft_parse(run, units) if options.parse else None,
     )
 
@@ -333,18 +321,19 @@ def has_parse(run: TorchRun) -> bool:
 
 
 @torch.no_grad()
-def soft_parse(run: TorchRun, units: list[str]) -> SoftParse | None:
+def soft_parse(run: TorchRun, units: list[str]) -> engine.SoftParse | None:
     """Compute the soft parse of a source line, given as units, in the first model. It has no nodes for fewer
     than two units. None for a model without merge gates."""
     member = run.members[0]
     if len(units) < 2:
-        return SoftParse(units, []) if has_parse(run) else None
+        return engine.SoftParse(units, []) if has_parse(run) else None
     gates = member.model.merge_gates([member.source_words.encode(units)])
     if gates is None:
         return None
     nodes = sentences.parse_nodes(gates[0].cpu().numpy())
-    return SoftParse(
-        units, [SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes]
+    return engine.SoftParse(
+        units,
+        [engine.SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes],
     )
 
 

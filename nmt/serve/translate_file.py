@@ -22,15 +22,7 @@ from nmt.documents.formats import FORMATS
 from nmt.errors import ConfigError
 from nmt.serve import http_api
 from nmt.serve.engine import TranslateOptions
-from nmt.serve.http_api import (
-    TEXT,
-    BadRequest,
-    Endpoint,
-    Fields,
-    object_schema,
-    optional_schema,
-    record_schema,
-)
+from nmt.serve.http_api import BadRequest, Endpoint, Fields, optional_schema
 from nmt.serve.libretranslate import (
     AUTO,
     MULTIPART,
@@ -90,16 +82,18 @@ class TranslateFile:
                 path=FILE_PATH,
                 handler=self.translate,
                 summary="Translate a document",
-                request=object_schema(
+                request=http_api.object_schema(
                     ["file", "source", "target"],
                     file={"type": "string", "format": "binary", "description": ", ".join(formats.endings())},
                     source={"type": "string", "enum": [AUTO, *languages]},
                     target=code,
-                    engine=optional_schema({**TEXT, "description": "its name, instead of the languages"}),
-                    api_key=optional_schema({**TEXT, "description": "the token"}),
+                    engine=optional_schema(
+                        {**http_api.TEXT, "description": "its name, instead of the languages"}
+                    ),
+                    api_key=optional_schema({**http_api.TEXT, "description": "the token"}),
                 ),
                 multipart=True,
-                answer=record_schema(translatedFileUrl=TEXT),
+                answer=http_api.record_schema(translatedFileUrl=http_api.TEXT),
                 errors=TEXT_ERRORS,
             )
         ]
