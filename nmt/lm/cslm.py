@@ -249,12 +249,14 @@ class FirstLayer:
     def __init__(self, model: CSLM, contexts: Ints, table: Tensor | None = None) -> None:
         self.model, self.table = model, table
         if table is None:
-            words, inverse = np.unique(contexts, return_inverse=True)
+            used = np.zeros(int(contexts.max(initial=-1)) + 1, bool)
+            used[contexts] = True
+            words = np.flatnonzero(used)
             if len(words) < len(contexts):
                 vectors = model.embedding(torch.from_numpy(words).to(model.device))
                 self.table = first_layer_table(model, vectors)
             if self.table is not None:
-                contexts = inverse.reshape(contexts.shape)
+                contexts = (np.cumsum(used) - 1)[contexts]  # indices among the words
         if self.table is not None:
             positions = model.order - 1
             contexts = contexts + np.arange(positions) * (len(self.table) // positions)

@@ -54,8 +54,8 @@ def test_words_of_tries() -> None:
 
 def test_distinct_rows() -> None:
     rng = np.random.default_rng(1)
-    for shape in ((0, 3), (1, 1), (500, 3)):
-        rows = rng.integers(0, 5, shape)
+    for shape, largest in (((0, 3), 4), ((1, 1), 4), ((500, 3), 4), ((500, 9), 1), ((500, 6), 1 << 40)):
+        rows = rng.choice([0, 1, largest // 2, largest], shape)  # 1 << 40: several do not fit into a number
         unique, index = distinct_windows(rows)
         assert (unique[index] == rows).all()
         assert np.unique(rows, axis=0).tolist() == unique.tolist(), "sorted, each once"
