@@ -9,7 +9,7 @@ RING = not slow and not faults
 PYTEST = .venv/bin/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 SETUP_LOG = .venv/setup.log
 
-.PHONY: quickstart test test-ci test-all test-faults lint docs man results results-tables clean
+.PHONY: quickstart test test-ci test-all test-faults test-gpu lint docs man results results-tables clean
 
 quickstart: .venv/installed
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" bash recipes/quickstart/run.sh
@@ -28,6 +28,12 @@ test-all: .venv/installed
 # A short run: `make test-faults FAULTS=11`.
 test-faults: .venv/installed
 	@FAULTS=$(FAULTS) .venv/bin/python -m pytest -n 0 -m faults tests/faults
+
+# On a machine with a GPU, with its own Python and torch (and what setup.cfg asks for): the tests that need one,
+# then every benchmark, each figure appended to build/gpu.jsonl as soon as it is known; about ten minutes.
+test-gpu:
+	@$(PYTHON) -m pytest -q -p no:cacheprovider -m "" tests/nmt/test_gpu.py
+	@mkdir -p build && $(PYTHON) -m tests.benchmarks.gpu --out build/gpu.jsonl $(GPU)
 
 lint: .venv/installed
 	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy
