@@ -284,11 +284,7 @@ class BeamSearch(Generic[State]):
         too_short = step < self.shortest[sentence]
         values, words = finder.best(features, count, too_short, self.config.allow_unknown)
         best = choose_expansion(values, words, rows.totals, sentence, self.candidates)
-
-        def end(row: Tensor) -> Tensor:
-            return finder.end(features, row).masked_fill(too_short[row], -math.inf)
-
-        return best, end, state
+        return best, lambda row: finder.end(features, row), state
 
     def forced_words(
         self, log_probs: Tensor, sentence: Sequence[int], step: Sequence[int]

@@ -27,10 +27,13 @@ from nmt.training.job import (
     time_used,
 )
 from nmt.training.loop import (
+    UpdateResult,
+    count_update,
     decay,
     in_round_numbers,
     judge,
     log_validation,
+    read_results,
     record_update_size,
     remedy,
     report_out_of_memory,
@@ -43,6 +46,23 @@ from nmt.training.parallel import Team
 from nmt.training.state import DEV_COLUMNS, Board, Clock, LogTable, TrainingLogs
 from nmt.training.validation import DevScore
 from tests.nmt.training.jobs import NO_LOGS, PAIRS, NullLogTable, make_job, tiny_model
+
+
+def test_costs_of_a_gpu_are_read_later() -> None:
+    """Those of the CPU count at once. A norm that is not finite is reported with the number of its update."""
+    job = make_job()
+    count_update(job, 1, UpdateResult(2.0, 1.0, 3, 4))
+    for cost, norm in ((1.5, 1.0), (2.5, math.inf)):
+        count_update(job, 2, UpdateResult(torch.tensor(cost), torch.tensor(norm), 5, 6))
+        if norm == 1.0:
+            assert job.progress.log_cost == 2.0
+            read_results(job)
+            assert job.progress.log_cost == 3.5
+            read_results(job)
+    assert (job.progress.step, job.progress.batch, job.progress.sentences) == (3, 5, 13)
+    assert (job.progress.log_words, job.progress.log_cost) == (16, 3.5)
+    with pytest.raises(UserError, match="the gradient is not finite at update 3"):
+        read_results(job)
 
 
 @pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
