@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from nmt.analysis.actions import ResultTable
     from nmt.analysis.alignment_error import AlignmentScores, score_alignment
     from nmt.analysis.buckets import Bucket, by_length
+    from nmt.analysis.curves import TrainingHistory, history
     from nmt.analysis.differences import (
         NgramDifference,
         SentenceDifference,
@@ -42,9 +43,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AlignmentScores", "Attention", "BootstrapScores", "Bucket", "Correlation", "NgramDifference",
     "ResultTable", "SampleSentence", "SentenceDifference", "SubsetScore", "SystemOutput", "TestSet",
-    "WordAccuracy", "attend", "by_frequency", "by_length", "by_rare", "by_segmented", "by_unknown",
-    "correlate", "different_ngrams", "largest_differences", "paired_bootstrap", "read_counts",
-    "read_systems", "sample_sentences", "score_alignment", "score_subsets", "subsets",
+    "TrainingHistory", "WordAccuracy", "attend", "by_frequency", "by_length", "by_rare", "by_segmented",
+    "by_unknown", "correlate", "different_ngrams", "history", "largest_differences", "paired_bootstrap",
+    "read_counts", "read_systems", "sample_sentences", "score_alignment", "score_subsets", "subsets",
 ]  # fmt: skip
 
 # The module of each public name.
@@ -61,6 +62,7 @@ MODULES = {
     "SystemOutput": "nmt.analysis.systems",
     "ResultTable": "nmt.analysis.actions",
     "TestSet": "nmt.analysis.systems",
+    "TrainingHistory": "nmt.analysis.curves",
     "WordAccuracy": "nmt.analysis.differences",
     "attend": "nmt.analysis.sentences",
     "by_frequency": "nmt.analysis.differences",
@@ -70,6 +72,7 @@ MODULES = {
     "by_unknown": "nmt.analysis.hard_words",
     "correlate": "nmt.analysis.statistics",
     "different_ngrams": "nmt.analysis.differences",
+    "history": "nmt.analysis.curves",
     "largest_differences": "nmt.analysis.differences",
     "paired_bootstrap": "nmt.analysis.statistics",
     "read_counts": "nmt.analysis.hard_words",

@@ -2,16 +2,25 @@
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nmt.analysis.actions import Findings, ResultTable, add_output
 from nmt.analysis.plots import CYCLE, label_text, pyplot, remove_frame, save_figure, split_points
 from nmt.analysis.systems import add_names, check_names
 from nmt.cli.arguments import InputPath
 from nmt.cli.options import Parser
-from nmt.errors import DataError
+from nmt.errors import DataError, UserError
 from nmt.io import files
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from nmt.runs.run import Run
 
 LearningCurve = list[tuple[float, float]]  # (update, value)
 
@@ -67,9 +76,8 @@ def curves_table(runs: Mapping[str, Mapping[str, LearningCurve]]) -> ResultTable
     )
 
 
-def plot_curves(runs: Mapping[str, Mapping[str, LearningCurve]], paths: Sequence[Path]) -> None:
-    """Draw each run's training cost (thin), dev cost and, where it was measured, dev BLEU over updates, and
-    write the figure to `paths`."""
+def curves_figure(runs: Mapping[str, Mapping[str, LearningCurve]]) -> "Figure":
+    """Draw each run's training cost (thin), dev cost and, where it was measured, dev BLEU over updates."""
     panels = 2 if any(curves["dev BLEU"] for curves in runs.values()) else 1  # language models have no BLEU
     figure, grid = pyplot().subplots(
         1, panels, figsize=(5 * panels, 3.8), layout="constrained", squeeze=False
@@ -89,7 +97,46 @@ def plot_curves(runs: Mapping[str, Mapping[str, LearningCurve]], paths: Sequence
         axes.set_ylim(bottom=0)
         remove_frame(axes)
     right.legend(frameon=False, fontsize=8)
-    save_figure(figure, paths)
+    drawn: Figure = figure
+    return drawn
+
+
+@dataclass
+class TrainingHistory:
+    """The learning curves of runs: `curves[run][name]` are the points (update, value) of `train cost`, `dev
+    cost`, `dev BLEU` and, where it was measured, `dev chrF`. A notebook shows them as a figure."""
+
+    curves: dict[str, dict[str, LearningCurve]]
+
+    def table(self) -> ResultTable:
+        """All points, a row each: run, curve, update, value."""
+        return curves_table(self.curves)
+
+    def plot(self, *paths: str | Path) -> None:
+        """Write the figure to each path, as PNG or SVG by its suffix. UserError if that fails, and where
+        matplotlib is not installed."""
+        save_figure(curves_figure(self.curves), list(map(Path, paths)))
+
+    def _repr_html_(self) -> str:
+        """The figure as SVG; without matplotlib the table."""
+        try:
+            figure = curves_figure(self.curves)
+        except UserError:
+            rows = ("".join(f"<td>{escape(field)}</td>" for field in line.split("\t"))
+                    for line in self.table().lines())  # fmt: skip
+            return "<table>" + "".join(f"<tr>{row}</tr>" for row in rows) + "</table>"
+        drawing = StringIO()
+        figure.savefig(drawing, format="svg", metadata={"Date": None})
+        save_figure(figure, [])
+        return drawing.getvalue()[drawing.getvalue().index("<svg") :]
+
+
+def history(*runs: "Run | str | Path") -> TrainingHistory:
+    """Read the learning curves of runs, given as a loaded run or its directory:
+    `history("runs/first").plot("curves.svg")`. DataError as from `read_curves`."""
+    paths = [Path(run if isinstance(run, str | Path) else run.members[0].directory) for run in runs]
+    alike = len({path.name for path in paths}) < len(paths)
+    return TrainingHistory({str(path) if alike else path.name: read_curves(path) for path in paths})
 
 
 class CurvesAnalysis:
@@ -109,4 +156,4 @@ class CurvesAnalysis:
             if curves["dev BLEU"]:
                 update, bleu = max(curves["dev BLEU"], key=lambda point: point[1])
                 summary.append(f"{name}: best dev BLEU {bleu:.2f} at update {update:.0f}")
-        return Findings(curves_table(runs), summary, lambda paths: plot_curves(runs, paths))
+        return Findings(curves_table(runs), summary, lambda paths: save_figure(curves_figure(runs), paths))

@@ -1,6 +1,6 @@
 """A training job: its model, data and optimizer, its progress, and the limits that end it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +16,7 @@ from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.cuda_graphs import CostGraphs
 from nmt.training.optimizers import WeightAverage, make_optimizer
 from nmt.training.parallel import Team
-from nmt.training.protocols import AnyBatch, Callback, Stream, Trainable
+from nmt.training.protocols import AnyBatch, Callback, Stream, Trainable, TrainingObserver
 from nmt.training.validation import DevScore
 
 
@@ -80,6 +80,7 @@ class TrainingJob:
     team: Team = field(default_factory=Team)  # the processes that train together
     stop: Callable[[], bool] = never
     show_bar: bool = False
+    observers: Sequence[TrainingObserver] = ()
     fresh: bool = True  # the run has no saved weights yet
 
     # filled in by `set_up`

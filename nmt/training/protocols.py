@@ -1,7 +1,7 @@
 """The interfaces of the training loop: a model, its batches, and the parts of a model that follow its
 progress."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, Self
 
 import torch
@@ -69,6 +69,11 @@ class Trainable(Protocol):
     def state_dict(self) -> Mapping[str, Tensor]: ...
 
     def load_state_dict(self, state_dict: Mapping[str, Tensor]) -> object: ...
+
+
+# Follows a training: called with `train` or `dev`, the number of the update, and the values of that line of
+# train.tsv or dev.tsv by name: cost, norm, rate, words_per_second; cost, bleu, chrf.
+TrainingObserver = Callable[[str, int, Mapping[str, float]], None]
 
 
 class Callback:

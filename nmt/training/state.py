@@ -22,6 +22,7 @@ from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CURVES, DEV_LOG, INDEX, STATE, TRAIN_LOG, weights_path
 from nmt.training.job import TrainingJob, TrainingProgress
+from nmt.training.protocols import TrainingObserver
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -136,20 +137,25 @@ class Clock:
 
 
 class Board:
-    """Curves for TensorBoard, if it is installed. It is imported only with the first value, so that it does
-    not delay the first update."""
+    """Curves for TensorBoard, if it is installed, and for the observers of the training. TensorBoard is
+    imported only with the first value, so that it does not delay the first update."""
 
-    def __init__(self, directory: Path, wanted: bool, step: int) -> None:
-        """`wanted`: whether to write curves at all; `step`: the update at which the run is resumed: values of
-        later updates, which an earlier start wrote, are dropped."""
+    def __init__(
+        self, directory: Path, wanted: bool, step: int, observers: Sequence[TrainingObserver] = ()
+    ) -> None:
+        """`wanted`: whether to write curves for TensorBoard; `step`: the update at which the run is resumed:
+        values of later updates, which an earlier start wrote, are dropped; `observers`: get all values."""
         self.wanted = wanted
         self.directory = directory
-        self.step = step
+        self.step, self.observers = step, observers
         self.writer: SummaryWriter | None = None
 
     def add(self, kind: str, step: int, values: dict[str, float]) -> None:
         """Add a point to the curve of each value, by name. `kind`: group of curves, train or dev; `step`:
         number of the update. Values that are not finite are left out."""
+        values = {name: value for name, value in values.items() if math.isfinite(value)}
+        for observer in self.observers:
+            observer(kind, step, values)
         if not self.wanted:
             return
         if self.writer is None:
@@ -160,8 +166,7 @@ class Board:
                 return
             self.writer = SummaryWriter(str(self.directory), purge_step=self.step + 1 if self.step else None)
         for name, value in values.items():
-            if math.isfinite(value):
-                self.writer.add_scalar(f"{kind}/{name}", value, step)
+            self.writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
         """Write pending values and close."""
@@ -189,7 +194,8 @@ def open_logs(job: TrainingJob) -> TrainingLogs:
     other than the first get no tables, and curves that discard everything. UserError if the logs cannot be
     written."""
     progress, first = job.progress, job.team.first
-    board = Board(job.directory / CURVES, job.training.tensorboard and first, progress.step)
+    observers = job.observers if first else ()
+    board = Board(job.directory / CURVES, job.training.tensorboard and first, progress.step, observers)
     tables = open_tables(job.directory, job.log_sizes) if first else ()
     return TrainingLogs(tables, board, Clock(progress.seconds, progress.log_words))
 

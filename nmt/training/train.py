@@ -13,7 +13,8 @@
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from nmt.runs.torch_run import TorchRun
 from nmt.training import build, config_file, loop, parallel, state, validation
 from nmt.training.config import RunConfig, describe_languages
 from nmt.training.job import TrainingJob, TrainingProgress, deciding_metric, limit_reached, never
+from nmt.training.protocols import TrainingObserver
 from nmt.training.state import open_tables
 
 log = logging.getLogger(__name__)
@@ -36,11 +38,21 @@ log = logging.getLogger(__name__)
 Configuration = RunConfig | str | Path | Mapping[str, object]  # or the path of a YAML file, or its content
 
 
-def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never) -> TorchRun:
+def train(
+    config: Configuration,
+    *,
+    overwrite: bool = False,
+    stop: Callable[[], bool] = never,
+    callbacks: Sequence[TrainingObserver] = (),
+    progress: bool | None = None,
+) -> TorchRun:
     """Train a translator and load its best weights. A run that exists is resumed exactly where it was saved.
 
     `overwrite`: remove an existing run and start afresh. `stop` is called after each update; if it returns
-    true, training ends with a save. Progress is logged by the loggers of package `nmt`. ConfigError,
+    true, training ends with a save. `callbacks`: each is called as callback(kind, step, values) when costs
+    are logged (kind `train`) and after each validation (`dev`), with the number of the update and values by
+    name; an exception of theirs ends the training, which can be resumed. `progress`: show a bar on stderr,
+    by default if that is a terminal. Costs are logged by the loggers of package `nmt`. ConfigError,
     DataError or CheckpointError says in one line what is wrong with the configuration, a text or the run;
     UserError also for a run directory that is in use, and as from `nmt.training.loop.train`.
 
@@ -59,12 +71,18 @@ def train(config: Configuration, *, overwrite: bool = False, stop: Callable[[], 
     if not config.settings.translates:
         noun = config.settings.noun
         raise ConfigError(f"{config.run}: {noun}, which does not translate; train it by nmt-train")
-    run_training(config, overwrite=overwrite, stop=stop)
+    shown = sys.stderr.isatty() if progress is None else progress
+    run_training(config, overwrite=overwrite, stop=stop, observers=callbacks, show_bar=shown)
     return TorchRun.of(config.run, device=config.device)
 
 
 def train_language_model(
-    config: Configuration, *, overwrite: bool = False, stop: Callable[[], bool] = never
+    config: Configuration,
+    *,
+    overwrite: bool = False,
+    stop: Callable[[], bool] = never,
+    callbacks: Sequence[TrainingObserver] = (),
+    progress: bool | None = None,
 ) -> LineScorer:
     """Train the language model that section `lm` describes, and load its best weights; arguments and errors
     as in `train`.
@@ -82,7 +100,8 @@ def train_language_model(
     if config.lm is None:
         command = "train" if config.settings.translates else "nmt-train"
         raise ConfigError(f"{config.run}: {config.settings.noun}; train it by {command}")
-    run_training(config, overwrite=overwrite, stop=stop)
+    shown = sys.stderr.isatty() if progress is None else progress
+    run_training(config, overwrite=overwrite, stop=stop, observers=callbacks, show_bar=shown)
     return line_scorer(config.run, device=config.device)
 
 
@@ -106,11 +125,13 @@ def run_training(
     config_path: str = "",
     overwrite: bool = False,
     stop: Callable[[], bool] = never,
+    observers: Sequence[TrainingObserver] = (),
     show_bar: bool = False,
 ) -> str:
     """Check the configuration and the texts, then train in the run directory, which is locked meanwhile;
     returns why training ended. `config_path`: the file of the configuration, empty if there is none;
-    `show_bar`: show a progress bar; other arguments and errors as in `train`."""
+    `observers`: the callbacks of `train`; `show_bar`: show a progress bar; other arguments and errors as in
+    `train`."""
     directory = Path(config.run)
     if overwrite and parallel.may_restart():
         raise ConfigError(
@@ -131,7 +152,7 @@ def run_training(
             "empty"
         )
     team, device = parallel.join(device, config.seed)
-    job = TrainingJob(config, device, team, stop, show_bar)
+    job = TrainingJob(config, device, team, stop, show_bar, observers)
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
         with parallel.report_lost_process():

@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.analysis.curves import curves_table, read_column, read_curves
+from nmt.analysis.curves import curves_table, history, read_column, read_curves
 from nmt.analysis.embeddings import dense_regions, map_table, nearest, tsne
 from nmt.analysis.phrases import PhrasesConfig, choose_sources, compare_phrases
 from nmt.analysis.sentences import (
@@ -55,6 +56,42 @@ def test_the_run_translates_where_no_target_is_given(run: TorchRun) -> None:
     again = attend(run, "The man sees.", run.translate(["The man sees."])[0])
     assert (again.source, again.target) == (found.source, found.target)
     assert again.weights == pytest.approx(found.weights)
+
+
+def write_logs(folder: Path, bleu: str) -> None:
+    folder.mkdir()
+    (folder / "train.tsv").write_text("step\tcost\n5\t4.0\n10\t3.0\n")
+    (folder / "dev.tsv").write_text(f"step\tcost\tbleu\tchrf\n10\t3.5\t{bleu}\t{bleu}\n")
+
+
+def test_a_history_has_the_points_of_the_logs(tmp_path: Path) -> None:
+    write_logs(tmp_path / "first", "nan")
+    write_logs(tmp_path / "<second>", "20.5")
+    together = history(tmp_path / "first", str(tmp_path / "<second>"))
+    assert together.curves["first"] == {
+        "train cost": [(5, 4), (10, 3)],
+        "dev cost": [(10, 3.5)],
+        "dev BLEU": [],
+    }
+    assert together.curves["<second>"]["dev BLEU"] == [(10, 20.5)]
+    assert len(list(together.table().lines())) == 1 + 3 + 5
+    write_logs(tmp_path / "first" / "first", "30.5")
+    assert len(history(tmp_path / "first", tmp_path / "first" / "first").curves) == 2
+    with pytest.raises(DataError, match=r"train\.tsv"):
+        history(tmp_path)
+
+
+def test_a_notebook_shows_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a figure, or where matplotlib is missing as a table."""
+    write_logs(tmp_path / "<run>", "20.5")
+    shown = history(tmp_path / "<run>")
+    drawing = ElementTree.fromstring(shown._repr_html_())
+    assert "dev BLEU" in "".join(drawing.itertext()) and "<run>" in "".join(drawing.itertext())
+    shown.plot(tmp_path / "curves.svg")
+    assert (tmp_path / "curves.svg").stat().st_size > 1000
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    rows = ElementTree.fromstring(shown._repr_html_())
+    assert rows.tag == "table" and len(rows) == 1 + 5 and rows[1][0].text == "<run>"
 
 
 def test_a_notebook_shows_a_table_of_weights() -> None:

@@ -2,7 +2,7 @@
 that a training reads."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import nmt
+from nmt.analysis import history
 from nmt.cli import train
 from nmt.compute import device
 from nmt.data.batches import BatchStream
@@ -87,6 +88,44 @@ def test_stop_ends_a_training_with_a_save(data: dict[str, object], tmp_path: Pat
         return asked[-1]
 
     assert nmt.train(settings(data, tmp_path, 50), stop=stop).members[0].step == 3
+
+
+def test_callbacks_get_what_the_logs_have(data: dict[str, object], tmp_path: Path) -> None:
+    """Also of a resumed run, only its own part; `nmt.analysis.history` reads the same."""
+    data |= {"dev_source": data["train_source"], "dev_target": data["train_target"]}
+    seen: list[tuple[str, int, dict[str, float]]] = []
+
+    def follow(kind: str, step: int, values: Mapping[str, float]) -> None:
+        seen.append((kind, step, dict(values)))
+
+    for steps in (4, 6):
+        given = settings(data, tmp_path, steps)
+        given["training"] = {
+            "max_steps": steps, "batch_size": 4, "tensorboard": False, "log_every": 1, "validate_every": 2,
+            "dev_beam": 2, "bleu_tokenizer": "none",
+        }  # fmt: skip
+        nmt.train(given, callbacks=[follow], progress=False)
+    (curves,) = history(nmt.Run.load(tmp_path / "run")).curves.values()
+    for kind, name, curve in (
+        ("train", "cost", "train cost"), ("dev", "cost", "dev cost"), ("dev", "bleu", "dev BLEU"),
+    ):  # fmt: skip
+        points = [(step, values[name]) for seen_kind, step, values in seen if seen_kind == kind]
+        assert [step for step, _ in points] == ([1, 2, 3, 4, 5, 6] if kind == "train" else [2, 4, 6])
+        assert [value for _, value in points] == pytest.approx([y for _, y in curves[curve]], abs=1e-4)
+    assert set(seen[0][2]) == {"cost", "norm", "rate", "words_per_second"}
+
+
+def test_an_error_of_a_callback_ends_a_training_that_can_go_on(
+    data: dict[str, object], tmp_path: Path
+) -> None:
+    def fail(kind: str, step: int, values: Mapping[str, float]) -> None:
+        raise RuntimeError("the service is gone")
+
+    given = settings(data, tmp_path, 3)
+    given["training"] = {"max_steps": 3, "batch_size": 4, "tensorboard": False, "log_every": 2}
+    with pytest.raises(RuntimeError, match="the service is gone"):
+        nmt.train(given, callbacks=[fail])
+    assert nmt.train(given).members[0].step == 3
 
 
 def test_a_limit_is_not_reached_before_the_last_update_is_validated(
