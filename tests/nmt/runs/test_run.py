@@ -83,6 +83,11 @@ def test_two_threads_share_a_run() -> None:
             assert list(crew.map(found, halves)) == expected
 
 
+def test_a_run_in_the_working_folder_has_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(MODELS / "translator")
+    assert Run.load(".").name == "translator@500"
+
+
 def test_no_run_is_named() -> None:
     with pytest.raises(ConfigError, match="no run directory is named"):
         Run.load()
