@@ -106,13 +106,14 @@ def hidden_imports(path: Path) -> Iterator[str]:
     """Commands and analyses import heavy modules of ours once the options are read, so that --help and errors
     are quick."""
     late = bool({"analysis", "cli", "papers"} & {*path.parts}) or path.name == "__init__.py"
-    tree = tree_of(path)
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            for node in ast.walk(function):
-                for name in targets(node):
-                    if not is_heavy(name) or (name.split(".")[0] in OURS and not late):
-                        yield f"{path}:{node.lineno}: {name} is imported inside a function"  # type: ignore[attr-defined]
+    nodes = nodes_of(path)
+    indented = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) and node.col_offset]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in indented:
+        if any(function.lineno < node.lineno <= (function.end_lineno or 0) for function in functions):
+            for name in targets(node):
+                if not is_heavy(name) or (name.split(".")[0] in OURS and not late):
+                    yield f"{path}:{node.lineno}: {name} is imported inside a function"
 
 
 def private_names(path: Path) -> Iterator[str]:
