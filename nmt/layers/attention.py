@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from nmt.compute.autograd import Context, apply, apply_triple
 from nmt.compute.precision import in_mode
 from nmt.data.batches import Guidance, Packed
-from nmt.layers.cells import GRU, add_rows, before, sigmoid_gradient, tanh_gradient
+from nmt.layers.cells import GRU, add_rows, earlier_states, sigmoid_gradient, tanh_gradient
 
 # ---- grids -------------------------------------------------------------------------------------------------
 # Attention needs words and hypotheses padded, with a row for each sentence: `pad` builds such a grid,
@@ -330,7 +330,7 @@ class _AttentiveGRUFunction(torch.autograd.Function):
             end += rows
         ctx.save_for_backward(
             gates_matrix, matrix, context_matrix, keys, values, query, energy,
-            gates, before(states, start, sizes), reset, candidate, contexts, weights,
+            gates, earlier_states(states, start, sizes), reset, candidate, contexts, weights,
         )  # fmt: skip
         ctx.sizes, ctx.values = sizes, cell  # a tensor that needs no gradient
         ctx.set_materialize_grads(False)  # most trainings need no gradient of the weights

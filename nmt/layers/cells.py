@@ -151,7 +151,7 @@ def repeat(values: Tensor, sizes: list[int]) -> Tensor:
     return apply(_RepeatFunction, values, sizes)
 
 
-def before(states: Tensor, start: Tensor, sizes: list[int]) -> Tensor:
+def earlier_states(states: Tensor, start: Tensor, sizes: list[int]) -> Tensor:
     """The state before each step: states after each (N, H), start (B, H) -> (N, H)"""
     firsts = accumulate([0, *sizes[:-1]])  # of the states of each step
     later = [states[first : first + rows] for first, rows in zip(firsts, sizes[1:], strict=False)]
@@ -199,7 +199,9 @@ class _GRUFunction(torch.autograd.Function):
             c = torch.addmm(x[now, 2 * H :], rh, matrix_t, out=candidate[now]).tanh_()
             h = torch.lerp(c, h, zr[:, :H], out=states[now])
             end += rows
-        ctx.save_for_backward(gates_matrix, matrix, gates, before(states, start, sizes), reset, candidate)
+        ctx.save_for_backward(
+            gates_matrix, matrix, gates, earlier_states(states, start, sizes), reset, candidate
+        )
         ctx.sizes = sizes
         return states
 
@@ -329,7 +331,10 @@ class _LSTMFunction(torch.autograd.Function):
             t = torch.tanh(c, out=squashed[now])
             h = torch.mul(o, t, out=states[now])
             end += rows
-        previous, old_cells = before(states, start[:, :H], sizes), before(cells, start[:, H:], sizes)
+        previous, old_cells = (
+            earlier_states(states, start[:, :H], sizes),
+            earlier_states(cells, start[:, H:], sizes),
+        )
         ctx.save_for_backward(matrix, gates, previous, old_cells, squashed)
         ctx.sizes = sizes
         ctx.set_materialize_grads(False)
@@ -427,7 +432,7 @@ class _ElmanFunction(torch.autograd.Function):
             now = slice(end, end + rows)
             h = torch.addmm(x[now], h[:rows], matrix_t, out=states[now]).sigmoid_()
             end += rows
-        ctx.save_for_backward(matrix, before(states, start, sizes), states)
+        ctx.save_for_backward(matrix, earlier_states(states, start, sizes), states)
         ctx.sizes = sizes
         return states
 

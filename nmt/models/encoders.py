@@ -48,18 +48,18 @@ def summarize(vectors: Tensor, matrix: nn.Parameter | None) -> Tensor:
     return vectors if matrix is None else torch.tanh(F.linear(vectors, matrix))
 
 
-def both(
+def compute_both(
     device: torch.device, first: Callable[[], Tensor], second: Callable[[], Tensor]
 ) -> tuple[Tensor, Tensor]:
     """The results of two computations; a CUDA graph that is being recorded runs them at the same time."""
     if device.type != "cuda" or not torch.cuda.is_current_stream_capturing():
         return first(), second()
-    current, other = torch.cuda.current_stream(device), torch.cuda.Stream(device)
-    other.wait_stream(current)
-    with torch.cuda.stream(other):
+    current, second_stream = torch.cuda.current_stream(device), torch.cuda.Stream(device)
+    second_stream.wait_stream(current)
+    with torch.cuda.stream(second_stream):
         later = second()
     sooner = first()
-    current.wait_stream(other)
+    current.wait_stream(second_stream)
     return sooner, later
 
 
@@ -114,7 +114,7 @@ class RNNEncoder(nn.Module):
         if backward is None:
             return cell.unroll(inputs, source.sizes, start)
         turned = source.reversed_order()
-        states, read_back = both(
+        states, read_back = compute_both(
             inputs.device,
             lambda: cell.unroll(inputs, source.sizes, start),
             lambda: backward.unroll(inputs.index_select(0, turned), source.sizes, start),

@@ -217,7 +217,7 @@ class Transformer(TranslationModel[TransformerState]):
 
     @property
     def takes_padding(self) -> bool:
-        return type(self.output) is Softmax
+        return type(self.output) is Softmax and not self.encoder.recompute
 
     def unroll(self, batch: Batch) -> Tensor:
         """Output features of all target tokens: (N, D)"""

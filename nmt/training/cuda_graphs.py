@@ -65,8 +65,8 @@ class CostGraphs:
         return self.record(shape, batch.pad(*shape), divisor)
 
     def record(self, shape: Shape, batch: Batch, divisor: float) -> Tensor:
-        """Add the gradient of the first batch of a new graph, and record the graph. Without memory for it, no
-        more graphs are recorded."""
+        """Add the gradient of the first batch of a new graph, and record the graph. If it cannot be recorded,
+        for lack of memory or since the model waits for the GPU, no more graphs are recorded."""
         for parameter in self.model.parameters():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
@@ -76,10 +76,9 @@ class CostGraphs:
             with torch.cuda.graph(graph.graph, pool=self.pool, stream=self.stream):
                 graph.cost = graph.compute()
         except RuntimeError as error:
-            if not ran_out_of_memory(error):
-                raise
             self.most = len(self.graphs)
-            log.warning("no memory for more than %d CUDA graphs: other batches are slower", self.most)
+            reason = "no memory" if ran_out_of_memory(error) else str(error).split("\n")[0]
+            log.warning("only %d CUDA graphs, other batches are slower: %s", self.most, reason)
         else:
             self.graphs[shape] = graph
         return cost

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 
 Item = TypeVar("Item")
+MOST_UNREAD = 1000  # updates whose costs a GPU keeps
 ZEROS = 3  # a warning is logged after this many validations in a row with BLEU or chrF 0.00
 
 
@@ -162,7 +163,8 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
         [cost] = team.totals(float(cost))
     norm = clip(job.model.parameters(), config.clip)
     step = job.progress.step + 1
-    if not isinstance(norm, Tensor):  # that of a GPU is read later
+    if not isinstance(cost, Tensor):  # that of a GPU is read later, and so is the norm
+        norm = float(norm)
         check_norm(job, norm, step)
     used = time_used(config, job.progress)
     factor = rate_factor(config.schedule, config.warmup, step, last_update(job), used)
@@ -194,6 +196,8 @@ def count_update(job: TrainingJob, batches: int, done: UpdateResult) -> None:
     progress.log_words += done.words
     if isinstance(done.cost, Tensor):
         job.unread.append((done.cost, torch.as_tensor(done.norm)))
+        if len(job.unread) >= MOST_UNREAD:
+            read_results(job)
     else:
         progress.log_cost += done.cost
 

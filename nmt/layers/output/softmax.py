@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.compute.autograd import Context, apply
+from nmt.compute.device import block_rows
 from nmt.compute.precision import mixed_instead_of_autocast, round_operand
 from nmt.layers.output.base import OutputLayer
 
@@ -18,8 +19,8 @@ from nmt.layers.output.base import OutputLayer
 # products a quarter of their speed.
 ALIGN = 16
 # Rows of V scores at a time: memory does not grow with the batch, and 256 x 15k floats still fit a shared
-# cache. A GPU needs more of them to be busy.
-BLOCK, GPU_BLOCK = 256, 8192
+# cache.
+BLOCK = 256
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -56,7 +57,7 @@ class _CrossEntropy(torch.autograd.Function):
         penalty: float,
         counted: Tensor | None,
     ) -> Tensor:
-        vocab_size, block = len(matrix), BLOCK if features.device.type == "cpu" else GPU_BLOCK
+        vocab_size, block = len(matrix), block_rows(features.device, BLOCK, len(matrix))
         matrix, all_bias = pad_vocabulary(matrix, bias)
         d_features, d_matrix = torch.empty_like(features), torch.zeros_like(matrix)
         d_bias = None if bias is None or all_bias is None else torch.zeros_like(all_bias)

@@ -48,7 +48,7 @@ from nmt.training.validation import DevScore
 from tests.nmt.training.jobs import NO_LOGS, PAIRS, NullLogTable, make_job, tiny_model
 
 
-def test_costs_of_a_gpu_are_read_later() -> None:
+def test_costs_of_a_gpu_are_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the CPU count at once. A norm that is not finite is reported with the number of its update."""
     job = make_job()
     count_update(job, 1, UpdateResult(2.0, 1.0, 3, 4))
@@ -63,6 +63,10 @@ def test_costs_of_a_gpu_are_read_later() -> None:
     assert (job.progress.log_words, job.progress.log_cost) == (16, 3.5)
     with pytest.raises(UserError, match="the gradient is not finite at update 3"):
         read_results(job)
+    monkeypatch.setattr("nmt.training.loop.MOST_UNREAD", 2)
+    for _ in range(3):
+        count_update(job, 1, UpdateResult(torch.tensor(1.0), torch.tensor(1.0), 1, 1))
+    assert (len(job.unread), job.progress.log_cost) == (1, 5.5)
 
 
 @pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
