@@ -18,8 +18,9 @@ from tests.nmt.models.models import (
     make_transformer,
 )
 
-MODELS = [("rnn", options) for options in RNN_VARIANTS]
-MODELS += [("transformer", options) for options in [*TRANSFORMER_VARIANTS, {"recompute": True}]]
+MODELS: list[tuple[str, dict[str, object]]] = [("rnn", options) for options in RNN_VARIANTS]
+MODELS += [("transformer", options) for options in TRANSFORMER_VARIANTS]
+MODELS += [("transformer", {"recompute": True})]
 
 
 def random_batch(seed: int) -> Batch:
