@@ -217,7 +217,7 @@ def find_step(directory: Path, which: str) -> int:
     """Convert `which` (best, last or a number of updates) to the number of updates whose weights to load.
     CheckpointError if the run does not have these weights, or its index is damaged."""
     try:
-        step = numbers.count(which)
+        step = numbers.count(str(which))  # a Python program may give an int
     except ValueError:
         return read_consistent(directory, lambda: indexed_step(directory, which))
     if not weights_path(directory, step).exists():

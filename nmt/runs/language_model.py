@@ -82,7 +82,7 @@ class CountLineScorer(LineScorer):
 
     def __init__(self, path: str) -> None:
         self.model, self.path = count_models.load_count_model(path), Path(path)
-        self.name = self.path.name
+        self.name = self.path.absolute().name
         self.vocab_size = self.model.vocab_size
 
     def __repr__(self) -> str:

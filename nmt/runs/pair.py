@@ -1,7 +1,6 @@
 """What all trained models have, whether torch or CTranslate2 computes them: names, files, text pipelines and
 vocabularies. Torch is not imported."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ class SavedModel:
     @property
     def name(self) -> str:
         """The name of the model in results."""
-        return f"{os.path.basename(os.path.abspath(self.directory))}@{self.step}"  # also of "."
+        return f"{self.directory.absolute().name}@{self.step}"  # absolute, since "." has no name
 
     def files(self) -> list[Path]:
         """Paths of the files that results depend on."""

@@ -95,7 +95,9 @@ class LineLengths:
     def limit(self, words: int | None = None, name: str = "", first: int = 0) -> LineLimit:
         """Make the limit on the length of lines: `words` units, or if None 250 or the maximum length in
         training, whichever is more. `name`, `first`: the file and the number of lines before these, for
-        messages."""
+        messages. ConfigError for fewer than one unit."""
+        if words is not None and words < 1:
+            raise ConfigError(f"max_line_words: {words} is out of range, expected 1 or more")
         return LineLimit(words=words or max(MAX_LINE_WORDS, self.max_length), name=name, first=first)
 
     def count_units(self, line: str, limit: LineLimit) -> int:

@@ -121,6 +121,14 @@ def test_what_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert "is also read" in capfd.readouterr().err
 
 
+def test_a_compiled_model_in_the_working_folder_has_its_name(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert ngram.main(["compile", "one.arpa", "-o", "compiled", "-q"]) == 0
+    monkeypatch.chdir(folder / "compiled")
+    assert line_scorer(".").name == "compiled"
+
+
 # ---- test sample -------------------------------------------------------------------------------------------
 # nmt-sample, in process.
 

@@ -88,6 +88,17 @@ def test_a_run_in_the_working_folder_has_its_name(monkeypatch: pytest.MonkeyPatc
     assert Run.load(".").name == "translator@500"
 
 
+def test_a_limit_of_no_words_is_refused() -> None:
+    run = make_run().for_text(tokenized=True)
+    for words in (0, -1):
+        with pytest.raises(ConfigError, match=f"max_line_words: {words} is out of range, expected 1 or more"):
+            run.translate(["w1 w2"], max_line_words=words)
+
+
+def test_the_number_of_updates_may_be_an_int() -> None:
+    assert Run.load(MODELS / "translator", which=500).name == "translator@500"  # type: ignore[arg-type]
+
+
 def test_no_run_is_named() -> None:
     with pytest.raises(ConfigError, match="no run directory is named"):
         Run.load()
