@@ -36,16 +36,17 @@ if TYPE_CHECKING:
         subsets,
     )
     from nmt.analysis.samples import SampleSentence, sample_sentences
-    from nmt.analysis.sentences import Attention, attend
+    from nmt.analysis.sentences import Attention, MergeTriangle, attend, parse_line
     from nmt.analysis.statistics import BootstrapScores, Correlation, correlate, paired_bootstrap
     from nmt.analysis.systems import SystemOutput, TestSet, read_systems
 
 __all__ = [
-    "AlignmentScores", "Attention", "BootstrapScores", "Bucket", "Correlation", "NgramDifference",
-    "ResultTable", "SampleSentence", "SentenceDifference", "SubsetScore", "SystemOutput", "TestSet",
-    "TrainingHistory", "WordAccuracy", "attend", "by_frequency", "by_length", "by_rare", "by_segmented",
-    "by_unknown", "correlate", "different_ngrams", "history", "largest_differences", "paired_bootstrap",
-    "read_counts", "read_systems", "sample_sentences", "score_alignment", "score_subsets", "subsets",
+    "AlignmentScores", "Attention", "BootstrapScores", "Bucket", "Correlation", "MergeTriangle",
+    "NgramDifference", "ResultTable", "SampleSentence", "SentenceDifference", "SubsetScore", "SystemOutput",
+    "TestSet", "TrainingHistory", "WordAccuracy", "attend", "by_frequency", "by_length", "by_rare",
+    "by_segmented", "by_unknown", "correlate", "different_ngrams", "history", "largest_differences",
+    "paired_bootstrap", "parse_line", "read_counts", "read_systems", "sample_sentences", "score_alignment",
+    "score_subsets", "subsets",
 ]  # fmt: skip
 
 # The module of each public name.
@@ -55,12 +56,13 @@ MODULES = {
     "BootstrapScores": "nmt.analysis.statistics",
     "Bucket": "nmt.analysis.buckets",
     "Correlation": "nmt.analysis.statistics",
+    "MergeTriangle": "nmt.analysis.sentences",
     "NgramDifference": "nmt.analysis.differences",
+    "ResultTable": "nmt.analysis.actions",
     "SampleSentence": "nmt.analysis.samples",
     "SentenceDifference": "nmt.analysis.differences",
     "SubsetScore": "nmt.analysis.hard_words",
     "SystemOutput": "nmt.analysis.systems",
-    "ResultTable": "nmt.analysis.actions",
     "TestSet": "nmt.analysis.systems",
     "TrainingHistory": "nmt.analysis.curves",
     "WordAccuracy": "nmt.analysis.differences",
@@ -75,6 +77,7 @@ MODULES = {
     "history": "nmt.analysis.curves",
     "largest_differences": "nmt.analysis.differences",
     "paired_bootstrap": "nmt.analysis.statistics",
+    "parse_line": "nmt.analysis.sentences",
     "read_counts": "nmt.analysis.hard_words",
     "read_systems": "nmt.analysis.systems",
     "sample_sentences": "nmt.analysis.samples",

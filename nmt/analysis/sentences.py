@@ -299,6 +299,52 @@ def node_title(words: Sequence[str], node: MergeNode) -> str:
     return f"{covered}: new {node.new:.2f}, left {node.left:.2f}, right {node.right:.2f}"
 
 
+@dataclass(frozen=True)
+class MergeTriangle:
+    """The soft parse of a sentence of T units. In a notebook it is the triangle of its nodes, darker where a
+    weight is larger.
+
+    >>> import numpy as np
+    >>> parse = MergeTriangle(["le", "chat"], np.array([[0.7, 0.2, 0.1]]))
+    >>> [node.left for node in parse.nodes]
+    [0.2]
+    """
+
+    units: list[str]  # without the end symbol
+    weights: NDArray[np.floating]  # (T (T - 1) / 2, 3): new, left, right of each node, level by level
+
+    @property
+    def nodes(self) -> list[MergeNode]:
+        return parse_nodes(self.weights)
+
+    def table(self) -> ResultTable:
+        """A row for each node: the words that it covers, and its weights."""
+        return parse_table(self.units, self.nodes)
+
+    def draw(self, translations: Sequence[tuple[str, float]] = ()) -> str:
+        """The triangle as SVG, with translations and their -log p below; see `draw_parse`."""
+        return draw_parse(self.units, self.nodes, translations)
+
+    def _repr_html_(self) -> str:
+        return self.draw()
+
+
+def parse_line(run: "TorchRun", line: str) -> MergeTriangle:
+    """Compute the soft parse of a line by a run's first model. ConfigError for a model whose encoder is not a
+    grconv, DataError for a line of fewer than two units."""
+    member = run.members[0]
+    units = member.source.units(line)
+    gates = member.model.merge_gates([member.source_words.encode(units)])
+    if gates is None:
+        raise ConfigError(
+            f"{member.directory}: its encoder is not a grconv, so it has no parse; train with "
+            "model.encoder=grconv"
+        )
+    if len(units) < 2:
+        raise DataError(f"{line[:40]!r}: a parse needs two words or more; give a longer sentence")
+    return MergeTriangle(units, gates[0].cpu().numpy())
+
+
 class ParseAnalysis:
     help = "The soft parse of a gated recursive convolution, with its best translations."
 
@@ -315,25 +361,14 @@ class ParseAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         line = read_line(args)
         run = load_run(args, args.run).for_text(args.tokenized)
-        member = run.members[0]
-        units = member.source.units(line)
-        source = [member.source_words.encode(units)]
-        gates = member.model.merge_gates(source)
-        if gates is None:
-            raise ConfigError(
-                f"{args.run}: its encoder is not a grconv, so it has no parse; train with "
-                "model.encoder=grconv"
-            )
-        if len(units) < 2:
-            raise DataError(f"{line[:40]!r}: a parse needs two words or more; give a longer sentence")
-        nodes = parse_nodes(gates[0].cpu().numpy())
+        parse = parse_line(run, line)
         config = BeamConfig(max(1, args.translations))
         translations = run.n_best([line], config)[0][: args.translations]
         best = [(" ".join(translation.words), translation.log_prob) for translation in translations]
 
         return Findings(
-            table=parse_table(units, nodes),
+            table=parse.table(),
             summary=[f"{-log_prob:.2f}  {text}" for text, log_prob in best],
-            draw=lambda paths: files.write_text(paths[0], draw_parse(units, nodes, best).split("\n")),
+            draw=lambda paths: files.write_text(paths[0], parse.draw(best).split("\n")),
             formats=("svg",),
         )

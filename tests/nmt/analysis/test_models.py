@@ -3,6 +3,7 @@
 import math
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -18,14 +19,17 @@ from nmt.analysis.sentences import (
     MergeNode,
     attend,
     draw_parse,
+    parse_line,
     parse_nodes,
     parse_table,
     visible_edges,
 )
 from nmt.cli import analyze
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors
+from nmt.models.config import RNNConfig
 from nmt.models.protocols import WordEmbeddings
+from nmt.models.rnn import RNNTranslator
 from nmt.runs import checkpoint
 from nmt.runs.torch_run import TorchRun
 from nmt.text.vocab import SPECIALS
@@ -152,6 +156,23 @@ def test_the_most_frequent_and_the_rarest_long_sources_with_enough_targets(tmp_p
 
 # ---- grconv parse ------------------------------------------------------------------------------------------
 # The picture of a soft parse, from gates set by hand.
+
+
+def test_a_notebook_shows_the_parse_of_a_run(run: TorchRun) -> None:
+    torch.manual_seed(0)
+    config = RNNConfig(embedding=4, hidden=5, maxout=3, encoder="grconv")
+    sizes = len(run.members[0].source_words), len(run.members[0].target_words)
+    member = replace(run.members[0], model=RNNTranslator(config, *sizes).eval())
+    parse = parse_line(TorchRun([member]), "the man sees")
+    T = len(parse.units)
+    assert parse.weights.shape == (T * (T - 1) // 2, 3) and parse.weights.sum(1) == pytest.approx(1, abs=1e-5)
+    assert len(list(parse.table().lines())) == 1 + len(parse.nodes)
+    drawing = ElementTree.fromstring(parse._repr_html_())
+    assert "".join(drawing.itertext()).count("new") == len(parse.nodes)
+    with pytest.raises(DataError, match="two words or more"):
+        parse_line(TorchRun([member]), "man" if len(member.source.units("man")) == 1 else " ")
+    with pytest.raises(ConfigError, match="not a grconv"):
+        parse_line(run, "the man sees")
 
 
 def test_nodes_and_edges_by_hand() -> None:
