@@ -3,8 +3,8 @@
 import functools
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import ClassVar, ParamSpec, Protocol, TypeVar, runtime_checkable
 
@@ -167,15 +167,18 @@ def bf16_products(device: torch.device, autocast: bool = False) -> AbstractConte
     return Mixed()
 
 
-@contextmanager
-def mixed_instead_of_autocast(device: torch.device) -> Iterator[None]:
-    """Context for hand-written passes, which write products to memory of their own: `Mixed` takes the place
+def mixed_instead_of_autocast(forward: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
+    """Decorate a hand-written forward pass that writes products to memory of its own: `Mixed` takes the place
     of torch's autocast, where that is on."""
-    if device.type == "cuda" and torch.is_autocast_enabled("cuda"):
+
+    @functools.wraps(forward)
+    def mixed(*args: Inputs.args, **kwargs: Inputs.kwargs) -> Result:
+        if not torch.is_autocast_enabled("cuda"):
+            return forward(*args, **kwargs)
         with torch.autocast("cuda", enabled=False), Mixed():
-            yield
-    else:
-        yield
+            return forward(*args, **kwargs)
+
+    return mixed
 
 
 def round_operand(value: Tensor) -> Tensor:

@@ -33,21 +33,8 @@ class _CrossEntropy(torch.autograd.Function):
     """
 
     @staticmethod
+    @mixed_instead_of_autocast
     def forward(
-        ctx: Context,
-        features: Tensor,
-        matrix: Tensor,
-        bias: Tensor | None,
-        targets: Tensor,
-        smoothing: float,
-        penalty: float,
-        counted: Tensor | None,
-    ) -> Tensor:
-        with mixed_instead_of_autocast(features.device):
-            return _CrossEntropy.compute(ctx, features, matrix, bias, targets, smoothing, penalty, counted)
-
-    @staticmethod
-    def compute(
         ctx: Context,
         features: Tensor,
         matrix: Tensor,

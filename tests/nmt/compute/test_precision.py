@@ -12,6 +12,7 @@ from nmt.compute.autograd import Context, apply, apply_pair
 from nmt.compute.precision import Mixed, Reduced, check_precision, deliver_product
 from nmt.data.batches import make_batch
 from nmt.errors import ConfigError
+from nmt.layers.output.softmax import Softmax
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from tests.nmt.models.models import with_options
@@ -200,3 +201,19 @@ def test_results_and_gradients() -> None:
     assert torch.autograd.gradcheck(lambda a, b: apply_pair(Both, a, b), (x, y))
     total, product = apply_pair(Both, x, y)
     assert apply(Twice, x).tolist() == [2, 4] and total.tolist() == [4, 7] and product.tolist() == [3, 10]
+
+
+def test_the_softmax_computes_in_mixed_where_autocast_is_on() -> None:
+    """The switch of CUDA's autocast has no effect on the CPU, so this is what a GPU would do."""
+    torch.manual_seed(0)
+    layer, features, words = Softmax(300, 2000), torch.randn(40, 300), torch.randint(0, 2000, (40,))
+    torch.nn.init.normal_(layer.words)
+    exact = layer.cross_entropy(features, words).item()
+    with Mixed():
+        rounded = layer.cross_entropy(features, words).item()
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        assert layer.cross_entropy(features, words).item() == rounded != exact
+        assert torch.is_autocast_enabled("cuda") and not Mixed.entered
+    finally:
+        torch.set_autocast_enabled("cuda", False)
