@@ -357,7 +357,7 @@ def search(
 
     `prefixes`: ids that each translation has to begin with; `constraints`: those of each translation. A
     sentence whose constraints cannot be met has one hypothesis, of probability 0. About `config.rows`
-    hypotheses are live at a time (0: 100, on a GPU 5,120); the longest sentences are searched first.
+    hypotheses are live at a time (0: 100, on a GPU up to 5,120); the longest sentences are searched first.
     ConfigError for a setting out of range.
     """
     config.check()
@@ -379,8 +379,11 @@ def search(
 
 
 def default_rows(model: StepModel[State]) -> int:
-    """The number of live hypotheses that suits the device of a model."""
-    return ROWS if model.device.type == "cpu" else settings.GPU_ROWS
+    """The number of live hypotheses that suits the device of a model and, on a GPU, its vocabulary."""
+    if model.device.type == "cpu":
+        return ROWS
+    words = model.output_layer.vocab_size if isinstance(model, Layered) else 1
+    return BeamConfig().fitted(words, on_gpu=True).rows
 
 
 def rank_candidates(candidates: Sequence[FinishedHypothesis]) -> list[FinishedHypothesis]:
@@ -411,8 +414,8 @@ class ContinuousSearch(Generic[State]):
     """
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
-        """About `config.rows` hypotheses fit at a time (0: 100, on a GPU 5,120). ConfigError for a setting
-        out of range."""
+        """About `config.rows` hypotheses fit at a time (0: 100, on a GPU up to 5,120). ConfigError for a
+        setting out of range."""
         config.check()
         self.beam = BeamSearch(model, config)
         self.rows: Rows[State] | None = None

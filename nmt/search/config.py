@@ -115,7 +115,7 @@ def length_normalizer(name: str) -> Callable[[float, int], float]:
 
 # Scores (12 MiB) that a batch of live hypotheses may hold, and the bounds of its rows.
 SCORES, LEAST_ROWS, MOST_ROWS = 3 << 20, 50, 400
-GPU_ROWS = 5120  # that keep a GPU busy
+GPU_ROWS, GPU_SCORES = 5120, 1 << 27  # rows that keep a GPU busy; 512 MiB of scores
 MOST_BEAM = 10_000
 SHRINK, REFILL = "shrink", "refill"  # the beam, when a hypothesis has ended
 BEAM_SIZE = 5  # of validations, translations and reports, so that their scores agree
@@ -171,8 +171,8 @@ class BeamConfig:
     def fitted(self, vocab_size: int, on_gpu: bool) -> Self:
         """Settings with a number of live hypotheses that suits the vocabulary, or a GPU, unless they have
         one."""
-        suits = GPU_ROWS if on_gpu else min(MOST_ROWS, max(LEAST_ROWS, SCORES // vocab_size))
-        return replace(self, rows=self.rows or suits)
+        most, scores = (GPU_ROWS, GPU_SCORES) if on_gpu else (MOST_ROWS, SCORES)
+        return replace(self, rows=self.rows or min(most, max(LEAST_ROWS, scores // vocab_size)))
 
     def longest(self, units: int) -> int:
         """Maximum length in units of a translation of a source of `units` units; `min_length` wins over the

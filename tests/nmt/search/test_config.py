@@ -105,3 +105,19 @@ def test_no_slot_is_wasted() -> None:
 def test_each_row_of_a_grid_has_a_beam() -> None:
     grid = ALLOCATIONS["grid"]
     assert grid.sizes(3, [5, 0, 2]) == [3, 0, 2] and grid.per_row(3) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "on_gpu", "rows"),
+    [
+        (1_000, False, 400),
+        (30_000, False, 104),
+        (10**6, False, 50),
+        (10_000, True, 5120),
+        (100_000, True, 1342),
+    ],
+)
+def test_live_hypotheses_suit_the_vocabulary(words: int, on_gpu: bool, rows: int) -> None:
+    """Scores of 12 MiB on the CPU, 512 MiB on a GPU, within bounds; a setting stays."""
+    assert BeamConfig().fitted(words, on_gpu).rows == rows
+    assert BeamConfig(rows=7).fitted(words, on_gpu).rows == 7
