@@ -34,7 +34,7 @@ from nmt.text import pipeline, sentences
 from nmt.text.glossary import Lexicon
 from nmt.text.pipeline import TextPipeline
 from nmt.text.sentences import MAX_LINE_WORDS, LineLimit
-from nmt.text.vocab import SPECIALS, UNK
+from nmt.text.vocab import EOS, SPECIALS, UNK
 
 if TYPE_CHECKING:
     from torch import nn
@@ -547,11 +547,17 @@ class Run(ABC):
         """Join a translation into a line of text."""
         return self.target.line(translation.words)
 
+    def target_units(self, line: str) -> list[str]:
+        """The units, subwords for most runs, that the models read a line of the target as, and the end
+        symbol."""
+        return [*self.target.units(line), SPECIALS[EOS]]
+
     def word_scores(
         self, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None = None
     ) -> list[list[float]]:
-        """Natural log p of each unit of the target and of its end symbol, for each pair (source, target).
-        DataError for a pair that is longer than `limit`, TypeError for a str instead of a list of pairs."""
+        """Natural log p of each unit of the target and of its end symbol, for each pair (source, target); the
+        units are those of `target_units`. DataError for a pair that is longer than `limit`, TypeError for a
+        str instead of a list of pairs."""
         check_pairs(pairs)
         self.refuse_long_pairs(pairs, limit)
         return self.unit_scores(pairs)

@@ -88,6 +88,15 @@ def test_a_run_in_the_working_folder_has_its_name(monkeypatch: pytest.MonkeyPatc
     assert Run.load(".").name == "translator@500"
 
 
+def test_each_score_has_its_unit() -> None:
+    run = TorchRun.of(MODELS / "translator")
+    lines = ["la femme", "", "des xylophones", "Le garçon voit."]
+    for line, scores in zip(lines, run.word_scores([("the man sees", line) for line in lines]), strict=True):
+        units = run.target_units(line)
+        assert len(units) == len(scores) and units[-1] == "</s>"
+        assert "".join(units[:-1]).replace("@@", "").lower() == line.replace(" ", "").lower()
+
+
 def test_a_limit_of_no_words_is_refused() -> None:
     run = make_run().for_text(tokenized=True)
     for words in (0, -1):
