@@ -15,6 +15,7 @@ from collections.abc import Callable
 import torch
 
 from nmt.compute import device
+from nmt.errors import ConfigError
 
 from . import kernels, search, training
 from .figures import Setting
@@ -48,7 +49,11 @@ def main() -> None:
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of --profile")
     args = parser.parse_args()
     setting = Setting(args.device, args.seconds, args.small, args.out, args.data, args.minutes)
-    print(device.set_up_device(args.device, None, "mkl"), setting.device_name, f"torch {torch.__version__}")
+    try:
+        shown = device.set_up_device(args.device, None, "mkl")
+    except ConfigError as error:
+        parser.error(str(error))
+    print(shown, setting.device_name, f"torch {torch.__version__}")
     chosen = {name: BENCHMARKS[name] for name in args.only}
     if args.profile:
         call = functools.partial(training.profile, model=args.profile, precision=args.precision)
