@@ -182,7 +182,7 @@ class Packed:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of the fields, all of 64-bit integers."""
+        """The tensors of the fields, all vectors of 64-bit integers."""
         return self.ids, self.order, self.rows, self.last, self.steps, self.starts
 
     def of_tensors(self, tensors: Sequence[Tensor]) -> "Packed":
@@ -244,13 +244,16 @@ class Packed:
 
 
 def copy_tensors(tensors: Sequence[Tensor], device: torch.device | str) -> list[Tensor]:
-    """Copy tensors of 64-bit integers to a device; those on the CPU go to a GPU all at once, without waiting
+    """Copy vectors of 64-bit integers to a device; those on the CPU go to a GPU all at once, without waiting
     for it."""
     if torch.device(device).type == "cpu" or tensors[0].device.type != "cpu":
         return [tensor.to(device) for tensor in tensors]
-    flat = torch.cat([tensor.flatten() for tensor in tensors]).pin_memory().to(device, non_blocking=True)
-    parts = flat.split([tensor.numel() for tensor in tensors])
-    return [part.view(tensor.shape) for part, tensor in zip(parts, tensors, strict=True)]
+    return list(pinned(tensors).to(device, non_blocking=True).split(list(map(len, tensors))))
+
+
+def pinned(tensors: Sequence[Tensor]) -> Tensor:
+    """Vectors on the CPU one after the other, in memory that a GPU reads by itself."""
+    return torch.cat(list(tensors)).pin_memory()
 
 
 @dataclass
@@ -279,7 +282,7 @@ class Batch:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of both sides, `previous` and, if there is padding, `counted`, all of 64-bit
+        """The tensors of both sides, `previous` and, if there is padding, `counted`, all vectors of 64-bit
         integers."""
         tensors = *self.source.tensors, *self.target.tensors, self.previous
         return tensors if self.counted is None else (*tensors, self.counted)

@@ -65,12 +65,9 @@ class WordGrid:
         steps = packed.steps
         index = packed.order[packed.rows] * T + steps
         mask = None
-        if packed.padded:
-            outside = torch.arange(T, device=index.device) >= packed.lengths[:, None]
-            mask = like.new_zeros(B, T).masked_fill_(outside, -torch.inf)
-            mask = torch.empty_like(mask).index_copy_(0, packed.order, mask)
-        elif len(index) < B * T:
-            mask = like.new_full((B * T,), -torch.inf).index_fill_(0, index, 0).view(B, T)
+        if packed.padded or len(index) < B * T:
+            by_row = length_mask(packed.lengths, T, like)
+            mask = torch.empty_like(by_row).index_copy_(0, packed.order, by_row)
         return WordGrid(index, steps, (B, T), mask)
 
     def pad(self, values: Tensor) -> Tensor:
@@ -81,6 +78,12 @@ class WordGrid:
     def unpad(self, grid: Tensor) -> Tensor:
         """(B, T, K) -> (N, K)"""
         return apply(_Unpad, grid.flatten(0, 1), self.index)
+
+
+def length_mask(lengths: Tensor, longest: int, like: Tensor) -> Tensor:
+    """0 at the words of sentences, -inf past their ends, (S,) -> (S, longest), with the type of `like`."""
+    outside = torch.arange(longest, device=lengths.device) >= lengths[:, None]
+    return like.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
 
 
 @dataclass
@@ -242,8 +245,7 @@ class AdditiveAttention(nn.Module):
     def memory(self, values: Tensor, lengths: Tensor) -> AttentionMemory:
         """Build the memory of annotations (S, L, D), zeros past the lengths (S,), which include end
         symbols."""
-        outside = torch.arange(values.shape[1], device=values.device) >= lengths[:, None]
-        mask = values.new_zeros(outside.shape).masked_fill_(outside, -torch.inf)
+        mask = length_mask(lengths, values.shape[1], values)
         return AttentionMemory(keys=F.linear(values, 2 * self.keys), values=values, mask=mask)
 
     def forward(

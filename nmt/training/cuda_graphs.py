@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 import torch
 from torch import Tensor
 
-from nmt.data.batches import Batch
+from nmt.data.batches import Batch, pinned
 from nmt.errors import ran_out_of_memory
 from nmt.training.protocols import AnyBatch, Trainable
 
@@ -91,9 +91,8 @@ class CostGraph:
         """`batch`: the first one, padded, on the CPU."""
         self.model, self.smoothing, self.precision = graphs.model, graphs.smoothing, graphs.precision
         device = graphs.model.device
-        self.numbers = flatten(batch).to(device, non_blocking=True)
-        sizes = [tensor.numel() for tensor in batch.tensors]
-        self.batch = batch.of_tensors(self.numbers.split(sizes))
+        self.numbers = pinned(batch.tensors).to(device, non_blocking=True)
+        self.batch = batch.of_tensors(self.numbers.split(list(map(len, batch.tensors))))
         self.divisor = torch.ones((), device=device)
         self.stream = graphs.stream
         self.graph = torch.cuda.CUDAGraph()
@@ -119,12 +118,7 @@ class CostGraph:
 
     def add_gradient(self, batch: Batch, divisor: float) -> Tensor:
         """Add the gradient of a padded batch on the CPU; returns the cost, ()."""
-        self.numbers.copy_(flatten(batch), non_blocking=True)
+        self.numbers.copy_(pinned(batch.tensors), non_blocking=True)
         self.divisor.fill_(divisor)
         self.graph.replay()
         return self.cost.clone()
-
-
-def flatten(batch: Batch) -> Tensor:
-    """All tensors of a batch on the CPU one after the other, in memory that a GPU reads by itself."""
-    return torch.cat([tensor.flatten() for tensor in batch.tensors]).pin_memory()

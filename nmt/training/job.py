@@ -116,8 +116,15 @@ class TrainingJob:
         )
         if config.ema > 0 and self.team.first:
             self.average = WeightAverage(model.parameters(), config.ema)
-        if model.device.type == "cuda" and self.team.size == 1 and getattr(model, "takes_padding", False):
-            self.graphs = CostGraphs(model, config.label_smoothing, self.use_precision)
+        self.graphs = self.make_graphs()
+
+    def make_graphs(self) -> CostGraphs | None:
+        """Graphs for the model and the precision of this job, none recorded yet; None where there can be
+        none: on the CPU, with several processes, and for models that do not take padding."""
+        model = self.model
+        if model.device.type == "cpu" or self.team.size > 1 or not getattr(model, "takes_padding", False):
+            return None
+        return CostGraphs(model, self.training.label_smoothing, self.use_precision)
 
     @property
     def directory(self) -> Path:

@@ -136,8 +136,7 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
         sum(batch.sentences for batch in batches), sum(batch.target_tokens for batch in batches)
     )
     divisor = {"sentence": sentences, "word": words, "sum": 1}[config.cost] or 1
-    cost: float | Tensor = 0.0
-    on_gpu = job.model.device.type == "cuda"
+    cost: float | Tensor = torch.zeros((), dtype=torch.float64, device=job.model.device)
     team.begin_update(job.progress.step)
     with job.use_precision():
         # a process without a batch joins the exchange of gradients with 0 times those of another batch
@@ -156,15 +155,12 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
             else:
                 total, job.carried = job.model.cost(batch, config.label_smoothing, job.carried)
                 torch.autograd.backward(total / divisor)  # Tensor.backward would leave the bf16 mode
-            value = total.detach().double()
-            cost = cost + weight * (value if on_gpu and team.size == 1 else float(value))
+            cost = cost + weight * total.detach().double()
             del total  # a graph that is recorded next must not share its nodes
-    if team.size > 1:
-        [cost] = team.totals(float(cost))
     norm = clip(job.model.parameters(), config.clip)
     step = job.progress.step + 1
-    if not isinstance(cost, Tensor):  # that of a GPU is read later, and so is the norm
-        norm = float(norm)
+    if team.size > 1 or job.model.device.type == "cpu":  # those of a single GPU are read later
+        [cost], norm = team.totals(float(cost)), float(norm)
         check_norm(job, norm, step)
     used = time_used(config, job.progress)
     factor = rate_factor(config.schedule, config.warmup, step, last_update(job), used)

@@ -11,7 +11,6 @@ from torch import nn
 
 from nmt.data.batches import ALL_BATCHES, Batch, BatchStream, Share
 from nmt.training import build, config_file, loop
-from nmt.training.cuda_graphs import CostGraphs
 from nmt.training.job import TrainingJob
 from nmt.training.protocols import AnyBatch
 from nmt.training.state import open_logs
@@ -135,11 +134,7 @@ class Trial:
         config.training.batch_size, config.training.batch_tokens = max(1, sentences), tokens
         self.stream = CountedStream(BatchStream(self.corpus, max(1, sentences), 20, 1, tokens=tokens))
         self.job.stream, self.job.progress.batch, self.job.progress.epoch = self.stream, 0, 0
-        self.job.graphs = None
-        if graphs and self.setting.on_gpu:
-            self.job.graphs = CostGraphs(
-                self.job.model, config.training.label_smoothing, self.job.use_precision
-            )
+        self.job.graphs = self.job.make_graphs() if graphs else None
 
     def run(self, updates: int, seconds: float = 0.0, warm: float = 0.0) -> tuple[int, int, float]:
         """Run `updates` that are not measured, for `warm` seconds at least, then more for `seconds`. Returns
