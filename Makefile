@@ -43,7 +43,7 @@ lint: .venv/installed
 	@echo "making .venv (a few minutes, once) ..."
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
 	@$(PYTHON) -m venv .venv
-	@$(PIP) -e '.[plots,analysis,smt,tensorboard,fast,ctranslate2,marian,cluster,serve,docs,dev]' > $(SETUP_LOG) 2>&1 || { tail -n 20 $(SETUP_LOG); exit 1; }
+	@$(PIP) -e '.[plots,analysis,smt,tensorboard,fast,ctranslate2,safetensors,cluster,serve,docs,dev]' > $(SETUP_LOG) 2>&1 || { tail -n 20 $(SETUP_LOG); exit 1; }
 	@$(PIP) -e '.[all]' >> $(SETUP_LOG) 2>&1 || echo "kenlm did not build (it needs a C++ compiler): going on without it, KenLM binaries cannot be read"
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""nmt-import: make a run of a translation model that another toolkit has trained."""
+"""nmt-import: make a run of a model that another toolkit has trained, or that nmt-export has written."""
 
 import argparse
 import logging
@@ -19,12 +19,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> options.Parser:
     parser = options.Parser(
         "nmt-import",
-        "Make a run of a translation model that another toolkit has trained. It translates and "
-        "scores like any other run. Nothing is downloaded.",
+        "Make a run of a translation model that another toolkit has trained, or of a file of nmt-export. It "
+        "translates and scores like any other run. Nothing is downloaded.",
     )
     actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
     add_marian(actions)
     add_ctranslate2(actions)
+    add_safetensors(actions)
     return parser
 
 
@@ -92,9 +93,26 @@ def add_ctranslate2(actions: "argparse._SubParsersAction[options.ActionParser]")
     options.add_quiet(converted)
 
 
+def add_safetensors(actions: "argparse._SubParsersAction[options.ActionParser]") -> None:
+    about = (
+        "Make a run of a file that nmt-export --format safetensors has written: a translator or a language "
+        "model with its texts. It is the exported run, without what resuming its training needs."
+    )
+    shared = actions.add_parser(
+        "safetensors", description=about, help="a file of nmt-export --format safetensors"
+    )
+    shared.add_argument("folder", type=InputPath, metavar="FILE", help="the file")
+    add_run(shared)
+    options.add_quiet(shared)
+
+
 def add_folders(parser: options.ActionParser) -> None:
     """Add the folder of the model, and the run to create."""
     parser.add_argument("folder", type=InputPath, metavar="DIR", help="the folder of the model")
+    add_run(parser)
+
+
+def add_run(parser: options.ActionParser) -> None:
     parser.add_argument(
         "--output", "-o", type=OutputPath, required=True, metavar="RUN_DIR", help="the run to create"
     )
@@ -103,18 +121,27 @@ def add_folders(parser: options.ActionParser) -> None:
 def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
     output = Path(args.output)
-    languages = (args.languages[0], args.languages[1]) if args.languages else None
+    path = Path(args.folder)
     with new_folder(output, "nmt-import"):
-        if args.action == "marian":
+        if args.action == "safetensors":
+            from nmt.runs import safetensors  # imports torch
+
+            summary = safetensors.import_file(path, output)
+        elif args.action == "marian":
             from nmt.training import marian  # imports torch
 
-            summary = marian.import_model(Path(args.folder), output, languages)
+            summary = marian.import_model(path, output, languages(args))
         else:
             from nmt.runs import ctranslate2_import
 
-            settings = parse_settings(ctranslate2_import.ImportSettings, args, languages=languages)
-            summary = ctranslate2_import.import_model(Path(args.folder), output, settings)
+            settings = parse_settings(ctranslate2_import.ImportSettings, args, languages=languages(args))
+            summary = ctranslate2_import.import_model(path, output, settings)
     log.info("%s: %s", output, summary)
+
+
+def languages(args: argparse.Namespace) -> tuple[str, str] | None:
+    """The codes of --languages."""
+    return (args.languages[0], args.languages[1]) if args.languages else None
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from nmt.models.registry import make
 from nmt.models.transformer import TransformerConfig
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
+from nmt.runs.safetensors import NO_SAFETENSORS
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords import Subwords
 from nmt.training.config import RunConfig, TrainingConfig
@@ -27,7 +28,6 @@ from nmt.training.config_file import check_config, to_yaml
 log = logging.getLogger(__name__)
 
 SAFE, PICKLED, SHARDS = "model.safetensors", "pytorch_model.bin", "model.safetensors.index.json"
-NO_READER = "safetensors is not installed; pip install 'nmt-smt[marian]'"
 STEP = 0  # the number of updates that the weights of an imported run have had here
 SAME_POSITIONS = 1e-3  # position vectors that a file has anyway: half precision is this far off
 # How the library searches, of generation_config.json, for origin.json.
@@ -196,7 +196,7 @@ def parse_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         from safetensors.torch import load_file
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{path}: {NO_READER}") from error
+        raise ConfigError(f"{path}: {NO_SAFETENSORS}") from error
     content: dict[str, Tensor] = load_file(path)
     return content
 
