@@ -399,7 +399,7 @@ def classes_action(argv: Sequence[str]) -> None:
     clock, limit = time.monotonic(), memory_limit(args)
     pairs = SmoothingConfig(order=word_classes.PAIRS.order)
     memory = limit if disk_counts.memory_to_count(args.input, pairs.order) > limit else 0.0
-    with ExitStack() as stack:
+    with ExitStack() as stack, naming_input(args):
         counts, _ = count(args, pairs, stack, executor, shared_folder, memory)
         classes = word_classes.learn_classes(counts, config)
     word_classes.write_classes(args.output, classes)

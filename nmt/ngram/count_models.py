@@ -231,7 +231,7 @@ def is_arpa(path: str | Path) -> bool:
     try:
         with files.open_bytes(path) as stream:
             head = stream.read(64)
-    except (EOFError, OSError, *files.UNPACK_ERRORS) as error:
+    except OSError as error:
         raise files.cannot_read(path, error) from error
     return head.lstrip().startswith(b"\\data\\")
 

@@ -24,10 +24,8 @@ from nmt.work.stages import Part, SharedFolder, task_file
 # ---- counting ----------------------------------------------------------------------------------------------
 
 LINES = 1000  # whose words are numbered together
-NO_WORD, LINE_END = -1, -2  # numbers of what stands between words and between lines
-MINUS_ALL = -99.0  # log10 p of a word that never follows
-
-
+NO_WORD, LINE_END = -1, -2  # ids of the separators of words and of lines
+MINUS_ALL = -99.0  # log10 p of an n-gram with p = 0
 SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
 
 

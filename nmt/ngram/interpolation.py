@@ -50,10 +50,12 @@ def uniform(models: int) -> Floats:
 
 
 def posteriors(log_probs: Floats, weights: Floats) -> tuple[Floats, float]:
-    """p(model | word), (N, M), and log p of the text."""
+    """p(model | word), (N, M), and natural log p of the text. For a word to which no model gives probability,
+    p(model | word) is the model's weight."""
     joint = log_probs + log_weights(weights)
     whole = row_log_sums(joint)
     shares: Floats = np.exp(joint - whole[:, None])
+    shares[np.isneginf(log_probs).all(1)] = weights
     return shares, float(whole.sum())
 
 

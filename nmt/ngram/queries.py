@@ -12,10 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.ngram.texts import LN10
+from nmt.ngram.texts import LN10, Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Numbers = NDArray[np.int32]
 CompiledFunctions = tuple[Callable[..., None], Callable[..., None]]
 MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio: spreads keys over a hash table

@@ -60,7 +60,7 @@ def learn(in_domain: str, general: str, config: SelectionConfig) -> Side:
 
 def general_sample(in_domain: str, general: str, config: SelectionConfig) -> list[str]:
     """Sample lines of the general text, with about as many words as the in-domain text. DataError for bad
-    text."""
+    text, and for general text without words."""
     words = sum(len(files.split_words(line)) for line in files.read_lines(in_domain))
     return sample(general, words, config.seed)
 
@@ -89,8 +89,10 @@ def lengths(path: str) -> Ints:
 
 def sample(path: str, words: int, seed: int) -> list[str]:
     """Sample lines at random, with about `words` words in total, in the order of the file; all lines if the
-    file has fewer words. DataError for bad text."""
+    file has fewer words. DataError for bad text, and for a file without words."""
     counts = lengths(path)
+    if not counts.any():
+        raise DataError(f"{path}: no words, expected general text")
     order = np.random.default_rng(seed).permutation(len(counts))
     sampled = np.zeros(len(counts), bool)
     sampled[order[: int(np.searchsorted(np.cumsum(counts[order]), words)) + 1]] = True
@@ -118,9 +120,9 @@ def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Float
 
 
 def concatenate(parts: Iterable[Sequence[str]]) -> Floats:
-    """Parse and concatenate the differences of all blocks, which were written as text with full precision:
+    """Parse and concatenate the differences of all blocks, which were written as text in full precision:
     (n,)"""
-    return np.concatenate([np.zeros(0), *(np.array([float(value) for value in part]) for part in parts)])
+    return np.array([float(value) for part in parts for value in part], np.float64)
 
 
 def blocks(rows: Iterable[tuple[str, ...]]) -> Iterator[list[tuple[str, ...]]]:

@@ -130,15 +130,15 @@ class Trie(NamedTuple):
         """Whether the fields of n-grams of length n + 1 are within bounds. `V`: number of words; `bits`: size
         of `records` without its last word, which is unused."""
         row, highest = self.layout[n], n + 1 == self.order
-        rows, width = int(row[COUNT]) + (not highest), int(row[WIDTH])
-        sizes = row[[name + SIZE for name in FIELDS]]
-        if (
-            (sizes > MOST_BITS).any()
-            or (row[[*FIELDS]] + sizes > width).any()
-            or row[BASE] + rows * width > bits
-        ):
+        numbers = row.tolist()  # Python's, whose sums do not overflow
+        rows, width = numbers[COUNT] + (not highest), numbers[WIDTH]
+        if (n and not width) or numbers[BASE] + rows * width > bits:
             return False
-        if highest and (sizes[FIELDS.index(STATE)] or sizes[FIELDS.index(CHILDREN)]):
+        for name in FIELDS:
+            size = numbers[name + SIZE]
+            if size > MOST_BITS or numbers[name] + size > width:
+                return False
+        if highest and (numbers[STATE + SIZE] or numbers[CHILDREN + SIZE]):
             return False
         below = int(self.layout[n - 1, FIRST] + self.layout[n - 1, COUNT]) if n else 1
         limits = np.zeros(COLUMNS, np.int64)
@@ -146,11 +146,11 @@ class Trie(NamedTuple):
         limits[LOG_PROB] = len(self.books) - row[LOG_PROB_BOOK]
         limits[BACKOFF] = len(self.books) - row[BACKOFF_BOOK]
         limits[CHILDREN] = -1 if highest else self.layout[n + 1, COUNT]
-        compiled = COMPILED_CHECK.load() if int(row[COUNT]) >= COMPILED_FROM else None
+        compiled = COMPILED_CHECK.load() if numbers[COUNT] >= COMPILED_FROM else None
         is_within = compiled if callable(compiled) else are_within
         return all(
-            is_within(self.records, row, limits, start, min(int(row[COUNT]), start + CHECKED))
-            for start in range(0, int(row[COUNT]), CHECKED)
+            is_within(self.records, row, limits, start, min(numbers[COUNT], start + CHECKED))
+            for start in range(0, numbers[COUNT], CHECKED)
         )
 
 

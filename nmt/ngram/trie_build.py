@@ -161,7 +161,9 @@ def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tupl
     for rows in blocks(len(values)):
         part = values[rows]
         above = np.clip(np.searchsorted(book, part), 1, len(book) - 1)
-        codes[rows] = above - (part - book[above - 1] <= book[above] - part)
+        below = book[above - 1]
+        with np.errstate(invalid="ignore"):  # -inf - -inf
+            codes[rows] = above - ((part == below) | (part - below <= book[above] - part))
     return book, codes
 
 

@@ -38,9 +38,11 @@ def learn_classes(counts: Counts, config: ClassConfig) -> WordClasses:
     are numbered from 1, the most frequent first. <s>, </s> and <unk> stay outside, each by itself.
 
     At first, words are dealt out to the classes in order of their frequency. Same counts, same classes. Fewer
-    words than classes have a class each, with a warning."""
+    words than classes have a class each, with a warning. DataError for a text of <unk> alone."""
     words, (unigrams, pairs) = counts[0], counts[1][:2]
     size, symbols = len(words), len(SYMBOLS)
+    if size == symbols:
+        raise DataError(f"no words but {UNK} to put into classes")
     count = min(config.classes, size - symbols)
     if count < config.classes:
         log.warning("%d words for %d classes: each word is a class", count, config.classes)

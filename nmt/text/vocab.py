@@ -83,7 +83,7 @@ class Vocab:
         first_line = next(lines, "")
         if parse_entry(first_line, " "):
             counts = read_counts(itertools.chain([first_line], lines), path, 1, " ", "'unit count'")
-            return Vocab(counts, len(counts))
+            return Vocab(counts, len(counts), 0)
         if first_line.split("\t")[0] in SPECIALS:
             raise DataError(
                 f"{path}: is a list of SentencePiece's units, without counts; give its model as codes, which "
@@ -95,7 +95,7 @@ class Vocab:
             raise DataError(
                 f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?"
             )
-        return Vocab(counts, size)
+        return Vocab(counts, size, 0)
 
 
 def read_counts(

@@ -51,6 +51,15 @@ def test_no_other_weights_are_better() -> None:
     )
 
 
+def test_words_without_probability_have_no_say_in_the_weights() -> None:
+    log_probs = drawn(PLANTED, 500)
+    nothing = np.full((3, 3), -np.inf)
+    assert learn(np.concatenate([log_probs, nothing])).weights == pytest.approx(
+        learn(log_probs).weights, abs=1e-3
+    )
+    assert learn(nothing).weights.tolist() == uniform(3).tolist()
+
+
 def test_a_mixture_is_the_sum_and_words_may_have_no_probability() -> None:
     log_probs = np.log(np.array([[0.5, 0.1], [0.2, 1e-300]]))
     log_probs[1, 1] = -np.inf

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt.errors import DataError
 from nmt.io import files
 from nmt.ngram import selection
 from nmt.ngram.selection_config import SelectionConfig
@@ -66,6 +67,13 @@ def test_the_general_sample_is_as_large_as_the_domain(tmp_path: Path) -> None:
     rest = iter(lines)
     assert all(line in rest for line in drawn), "in the order of the text"
     assert selection.sample(str(general), 10**9, seed=3) == lines
+
+
+def test_a_general_text_without_words_is_named(tmp_path: Path) -> None:
+    inside, general, _ = texts(tmp_path)
+    general.write_text("\n\n")
+    with pytest.raises(DataError, match="all: no words"):
+        selection.learn(str(inside), str(general), CONFIG)
 
 
 def test_best_lines() -> None:

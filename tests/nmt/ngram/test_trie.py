@@ -137,6 +137,13 @@ def test_books() -> None:
     assert errors[0] > errors[1] > errors[2] > errors[3] == 0
 
 
+def test_infinity_is_quantized_to_itself() -> None:
+    """p = 0 stays exact, also where an ARPA file writes it as -inf."""
+    values = np.array([-np.inf, -1.0, -2.0, -3.0, -4.0, -5.5, -6.0])
+    book, codes = trie_build.make_book(values, 2)
+    assert len(book) == 4 and book[codes[0]] == -np.inf and np.isfinite(book[codes[1:]]).all()
+
+
 def test_zero_is_the_last_exact_value_to_go() -> None:
     """Half of the entries are for 0 and the values that stand for p = 0; if these are too many, those next to
     0 stay exact."""
@@ -345,6 +352,23 @@ def test_children_are_in_order(compiled_from: int, monkeypatch: pytest.MonkeyPat
             break
     broken = model._replace(records=records)
     assert model.is_sound() and not broken.is_sound()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (trie.COUNT, 1 << 62),
+        (trie.BASE, (1 << 63) - 1),
+        (trie.WORD, (1 << 63) - 1),
+        (trie.CHILDREN + trie.SIZE, (1 << 63) - 1),
+    ],
+)
+def test_huge_numbers_of_a_layout(column: int, value: int) -> None:
+    """Sums beyond 64 bits are computed, too."""
+    model = trie_build.compile_model(some_model(3)[0])
+    layout = model.layout.copy()
+    layout[2, column] = value
+    assert not model._replace(layout=layout).is_sound()
 
 
 def test_another_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,6 +40,8 @@ def test_classes_of_a_text() -> None:
 def test_unknown_words_stay_outside() -> None:
     classes = learn_classes(counts([*sentences(), "<unk> n0 <unk>"]), ClassConfig(classes=4))
     assert "<unk>" not in classes and len(classes) == 11
+    with pytest.raises(DataError, match="no words but <unk>"):
+        learn_classes(counts(["<unk> <unk>"]), ClassConfig(classes=4))
 
 
 @pytest.mark.parametrize("classes", [2, 3])

@@ -41,6 +41,12 @@ def test_file_keeps_all_counts(tmp_path: Path) -> None:
     assert Vocab.load(tmp_path / "v") == vocab
 
 
+@pytest.mark.parametrize("text", ["a 2\nb 0\n", "#version: 1 vocabulary size=2\na\t2\nb\t0\n"])
+def test_a_word_that_a_file_lists_has_an_id_whatever_its_count(text: str, tmp_path: Path) -> None:
+    (tmp_path / "v").write_text(text)
+    assert Vocab.load(tmp_path / "v").words[3:] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
