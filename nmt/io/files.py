@@ -430,6 +430,8 @@ class Writing:
     def __enter__(self) -> Output:
         self.new_folders: list[Path] = []
         try:
+            if self.path.endswith("/"):  # which `target` lacks
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             if self.path == "-":
                 self.file: BinaryIO = sys.stdout.buffer
             else:

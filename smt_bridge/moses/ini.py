@@ -308,7 +308,7 @@ def add_columns(ini: Ini, name: str, values: Sequence[float], path: str | None =
     """Append scores with the weights `values` to feature `name`, and update `num-features`; returns a new
     ini. `path`: the table with the new columns, if it is another file. ConfigError if there is no such
     feature, or if it lacks weights."""
-    return with_columns(ini, name, [*feature_weights(ini, ini.feature(name)), *values], path)
+    return with_columns(ini, name, [*column_weights(ini, ini.feature(name)), *values], path)
 
 
 def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> Ini:
@@ -316,7 +316,7 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
     1; `path`: the table without this column, if it is another file. ConfigError if there is no such feature
     or score, or if it is the only score."""
     feature = ini.feature(name)
-    values = feature_weights(ini, feature)
+    values = column_weights(ini, feature)
     if not 1 <= column <= feature.scores:
         raise ConfigError(
             f"{ini.path}: {name} has {feature.scores} scores, there is no column {column}; name one from 1 "
@@ -327,6 +327,14 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
             f"{ini.path}: {name} has only this score; remove the whole feature, without --column"
         )
     return with_columns(ini, name, values[: column - 1] + values[column:], path)
+
+
+def column_weights(ini: Ini, feature: FeatureLine) -> list[float]:
+    """The weights of a feature with columns. ConfigError for one that has only sparse values, and as from
+    `feature_weights`."""
+    if not feature.scores:
+        raise feature.error(f"{feature.name} has only sparse values; name a feature with a table")
+    return feature_weights(ini, feature)
 
 
 def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None) -> Ini:
@@ -360,12 +368,15 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
         raise ConfigError(f"{ini.path}: feature {new.name} exists already; give another name=")
     if new.scores != len(values):
         raise ConfigError(f"{line}: {new.scores} scores, but {len(values)} weights; the numbers must agree")
-    lines = list(ini.lines)
+    lines, feature_end = list(ini.lines), ini.features[-1].row + 1
+    if feature_end > ini.weight_end:
+        lines.insert(feature_end, line)
     if values:
         lines.insert(ini.weight_end, format_weights(new.name, values))
         if "weight" not in ini.sections:
             lines.insert(ini.weight_end, "[weight]")
-    lines.insert(ini.features[-1].row + 1, line)
+    if feature_end <= ini.weight_end:
+        lines.insert(feature_end, line)
     return parse(ini.path, lines)
 
 
@@ -377,9 +388,14 @@ def write(path: str | Path, ini: Ini, *header: str) -> None:
 
 
 def remove_feature(ini: Ini, name: str) -> Ini:
-    """Remove a feature and its weights; returns a new ini. ConfigError if there is no such feature."""
-    rows = {ini.feature(name).row, ini.weight_rows.get(name, -1)}
-    return parse(ini.path, [line for row, line in enumerate(ini.lines) if row not in rows])
+    """Remove a feature and its weights; returns a new ini. ConfigError if there is no such feature. Later
+    features of its kind that are named by their number get name=, so that they keep their names."""
+    removed, lines = ini.feature(name), list(ini.lines)
+    for feature in ini.features:
+        if feature.kind == removed.kind and feature.row > removed.row and "name" not in feature.options:
+            lines[feature.row] = with_options(lines[feature.row], {"name": feature.name})
+    rows = {removed.row, ini.weight_rows.get(name, -1)}
+    return parse(ini.path, [line for row, line in enumerate(lines) if row not in rows])
 
 
 def set_weights(ini: Ini, weights: Weights) -> Ini:

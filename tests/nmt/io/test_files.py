@@ -120,6 +120,12 @@ def test_full_disk_is_a_user_error() -> None:
         files.write_text("/dev/full", ["x"])
 
 
+def test_a_name_that_ends_in_a_slash_is_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="new/: cannot write: Is a directory"):
+        files.write_text(f"{tmp_path}/new/", ["x"])
+    assert not (tmp_path / "new").exists()
+
+
 def test_split_words_knows_space_and_tab_only() -> None:
     assert files.split_words(" a\xa0b\t c\u2028 ") == ["a\xa0b", "c\u2028"]
 

@@ -123,16 +123,34 @@ def test_refused_files(text: str, message: str, system: Path) -> None:
 
 def test_edits_that_make_no_sense(system: Path) -> None:
     ini = moses_ini.read(str(system / "moses.ini"))
+    sparse = moses_ini.add_feature(ini, "WordTranslationFeature name=WT", [])
     cases: list[tuple[Callable[[], object], str]] = [
         (lambda: moses_ini.remove_column(ini, "TM0", 3), "there is no column 3"),
         (lambda: moses_ini.remove_column(ini, "LM0", 1), "has only this score"),
         (lambda: moses_ini.add_columns(ini, "XX", [1]), "no feature XX, expected one of"),
+        (lambda: moses_ini.add_columns(sparse, "WT", [1]), "WT has only sparse values"),
+        (lambda: moses_ini.remove_column(sparse, "WT", 1), "WT has only sparse values"),
         (lambda: moses_ini.add_feature(ini, "KENLM name=LM0 path=x", [1]), "feature LM0 exists already"),
         (lambda: moses_ini.add_feature(ini, "KENLM name=LM1 path=x", [1, 2]), "1 scores, but 2 weights"),
     ]
     for call, message in cases:
         with pytest.raises(ConfigError, match=message):
             call()
+
+
+def test_features_without_a_name_keep_theirs() -> None:
+    """Moses counts those of a kind; a new one comes after them, also where [weight] comes first."""
+    lines = ["[weight]", "Foo0= 1", "Foo1= 2", "Foo2= 3", "[feature]", "Foo n=0", "Foo n=1", "Foo n=2", ""]
+    ini = moses_ini.parse("ini", lines)
+    more = moses_ini.add_feature(ini, "Foo n=3", [4])
+    rest = moses_ini.remove_feature(more, "Foo1")
+    assert {line.name: (line.options["n"], more.weights[line.name]) for line in more.features} == {
+        f"Foo{n}": (str(n), [n + 1]) for n in range(4)
+    }
+    assert [(line.name, line.options["n"]) for line in rest.features] == [
+        ("Foo0", "0"), ("Foo2", "2"), ("Foo3", "3")
+    ]  # fmt: skip
+    assert rest.weights == {"Foo0": [1], "Foo2": [3], "Foo3": [4]}
 
 
 def test_names_that_are_not_utf8_have_no_place_in_an_ini() -> None:
