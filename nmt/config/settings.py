@@ -126,6 +126,8 @@ def problem(item: "Field[object]", value: object) -> str:
             return f"{shown(str(part)) if part.bit_length() < 999 else 'it'} is too large for a number"
         if part not in (allowed or Range()):
             return f"{in_digits(part)} is out of range, expected {allowed or Range()}"
+        if isinstance(part, float) and item.type is int:
+            return f"{in_digits(part)} is not a whole number"
     return ""
 
 

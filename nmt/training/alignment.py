@@ -38,17 +38,13 @@ log = logging.getLogger(__name__)
 def check_aligned(config: DataConfig, thorough: bool = False) -> None:
     """Check the settings and files of an aligned model; `thorough` also reads all text once. ConfigError for
     settings that do not suit it, other errors as from `nmt.data.corpus.check_config`."""
-    if config.corpora:
-        raise ConfigError(
-            "data.corpora: model.type joint learns from one aligned text; give train_source, train_target "
-            "and alignment"
-        )
+    for key in ("corpora", "phrase_table"):
+        if getattr(config, key):
+            raise ConfigError(
+                f"data.{key}: model.type joint learns from one aligned text; give train_source, "
+                "train_target and alignment"
+            )
     check_pairs(config, thorough)
-    if config.phrase_table:
-        raise ConfigError(
-            "data.phrase_table: model.type joint learns from sentences; give train_source, train_target and "
-            "alignment"
-        )
     for name in ("source", "target"):
         check_whole_words(getattr(config, name), name, config.bpe_merges)
     texts = (config.train_source, config.train_target), (config.dev_source, config.dev_target)
@@ -191,8 +187,8 @@ def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> Gui
         if read_stamp(folder).get("stamp") != stamp:
             report = BinarizeReport()
             # Of a link's three numbers, the count of `unit_links` is the largest, at most max_length²: linked
-            # words times units of a word.
-            numbers = range(data.config.max_length**2 + 1)
+            # words times units of a word. A corpus has no wider numbers than 32 bits.
+            numbers = range(min(data.config.max_length**2 + 1, 1 << 32))
             with store(folder, {"target": numbers}, stamp, report) as [side]:
                 for numbered in read_links(data, report):
                     side.add(numbered)

@@ -229,14 +229,14 @@ def load_parent(directory: str | Path) -> Parent:
 def copy_parent_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: str) -> None:
     """Copy the weights of another run into a model, as far as they fit, and log how many did. `parent`: its
     directory; CheckpointError and ConfigError as from `load_parent` and `transfer_weights`."""
-    done = transfer_weights(model, vocabs, load_parent(parent))
+    report = transfer_weights(model, vocabs, load_parent(parent))
     log.info(
         "from %s: %s of %s parameters; %s of %s source words, %s of %s target words", parent,
-        f"{done.copied:,}", f"{done.total:,}",
-        f"{done.source_words:,}", f"{len(vocabs[0]):,}", f"{done.target_words:,}", f"{len(vocabs[1]):,}",
+        f"{report.copied:,}", f"{report.total:,}",
+        f"{report.source_words:,}", f"{len(vocabs[0]):,}", f"{report.target_words:,}", f"{len(vocabs[1]):,}",
     )  # fmt: skip
-    if done.left:
-        log.warning("%d parameters do not fit and start afresh: %s", len(done.left), ", ".join(done.left))
+    if report.left:
+        log.warning("%d parameters do not fit and start afresh: %s", len(report.left), ", ".join(report.left))
 
 
 # ---- files that training reads -----------------------------------------------------------------------------
@@ -311,9 +311,9 @@ def check_new_run(config: RunConfig, config_path: str) -> None:
     subwords."""
     if config.init_from:
         run_directory.check_version(run_directory.resolve(config.init_from))
-    read = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}
-    read |= {f"data.{key}": path for key, path in listed_files(config.data)}
-    for key, path in read.items():
+    inputs = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}
+    inputs |= {f"data.{key}": path for key, path in listed_files(config.data)}
+    for key, path in inputs.items():
         if path and is_inside(path, config.run):
             raise ConfigError(
                 f"{key} {path}: lies in the run directory {config.run}, which this command makes; name "

@@ -96,7 +96,10 @@ class TrainingConfig:
     )
     pool: int = number(20, least=1, help="batches sorted by length together")
     max_steps: int = number(
-        0, least=0, help="most updates; 0: no limit. One of the limits or `patience` has to end the training"
+        0,
+        least=0,
+        help="most updates; 0: no limit. Without any limit, training goes on until `patience` or a signal "
+        "ends it",
     )
     max_epochs: int = number(0, least=0, help="most passes over the training data; 0: no limit")
     max_minutes: float = number(

@@ -182,7 +182,7 @@ def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) ->
     """
     content, text = read(path)
     parts = [ConfigPart(content, partial(locate_key, path, text)), *map(parse_override, overrides)]
-    return assemble(parts, path, preset)
+    return assemble(parts, preset)
 
 
 def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
@@ -193,12 +193,12 @@ def from_mapping(content: Mapping[str, object], preset: str | None = None) -> Ru
     except OmegaConfBaseException as error:
         raise ConfigError(f"configuration: {reason(error)}") from error
     part = ConfigPart(cast(Section, plain), lambda key: "configuration")
-    return assemble([part], "configuration", preset)
+    return assemble([part], preset)
 
 
-def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfig:
-    """Merge parts into a checked configuration; later parts win over earlier ones and over a preset. `name`:
-    of the configuration, for messages. ConfigError as from `load`."""
+def assemble(parts: list[ConfigPart], preset: str | None) -> RunConfig:
+    """Merge parts into a checked configuration; later parts win over earlier ones and over a preset.
+    ConfigError as from `load`."""
     defaults = preset_parts(preset, parts)
     schema, kind = choose_schema([*defaults, *parts])
 
@@ -211,9 +211,8 @@ def assemble(parts: list[ConfigPart], name: str, preset: str | None) -> RunConfi
     if preset and not any(sets_key(part.content, "data.bpe_merges") for part in parts):
         with locate_errors(locate):
             set_languages(result)
-            result.data.bpe_merges *= suits_merges(result.data, result.monolingual)
-    if not result.run:
-        raise ConfigError(f"{name}: run is missing; name the run directory, e.g. run: runs/first")
+            if not suits_merges(result.data, result.monolingual):
+                result.data.bpe_merges = 0
     with locate_errors(locate):
         check_config(result)
     return result
@@ -233,6 +232,8 @@ def check_config(config: RunConfig) -> None:
     """ConfigError for a value out of range, and for values that contradict each other. Sets what follows from
     other settings: languages from file names, and no BLEU and no beam for a language model or an aligned
     model."""
+    if not config.run:
+        raise ConfigError("run is missing; name the run directory, e.g. run: runs/first")
     settings.check(config)
     corpus.check_corpora(config.data.corpora, config.data.temperature)
     corpus.check_line_tags(config.data.line_tags)

@@ -72,13 +72,13 @@ def run_updates(job: TrainingJob, logs: TrainingLogs) -> str:
         batch_count = job.stream.count(progress.epoch)
         for size, batches in show_progress(job, logs, groups(job, batch_count), batch_count):
             with report_out_of_memory(job, batches):
-                done = update(job, batches, job.team.idle(size))
-            count_update(job, size, done)
+                result = update(job, batches, job.team.idle(size))
+            count_update(job, size, result)
             logs.clock.tick()
             progress.seconds = logs.clock.seconds()
             if progress.step % config.log_every == 0:
                 read_results(job)
-                write_log(job, logs, float(done.norm))
+                write_log(job, logs, float(result.norm))
             if config.validate_every and progress.step % config.validate_every == 0:
                 validate_and_save(job, logs)
             elif config.save_every and progress.step % config.save_every == 0:
@@ -182,20 +182,20 @@ def check_norm(job: TrainingJob, norm: float, step: int) -> None:
         )
 
 
-def count_update(job: TrainingJob, batches: int, done: UpdateResult) -> None:
-    """Add an update to the progress. `batches`: its number of batches, over all processes; `done`: its sizes
-    and cost. A cost on a GPU is left to `read_results`."""
+def count_update(job: TrainingJob, batches: int, result: UpdateResult) -> None:
+    """Add an update to the progress. `batches`: its number of batches, over all processes. A cost on a GPU is
+    left to `read_results`."""
     progress = job.progress
     progress.step += 1
     progress.batch += batches
-    progress.sentences += done.sentences
-    progress.log_words += done.words
-    if isinstance(done.cost, Tensor):
-        job.unread.append((done.cost, torch.as_tensor(done.norm)))
+    progress.sentences += result.sentences
+    progress.log_words += result.words
+    if isinstance(result.cost, Tensor):
+        job.unread.append((result.cost, torch.as_tensor(result.norm)))
         if len(job.unread) >= MOST_UNREAD:
             read_results(job)
     else:
-        progress.log_cost += done.cost
+        progress.log_cost += result.cost
 
 
 def read_results(job: TrainingJob) -> None:
@@ -348,7 +348,7 @@ def show_progress(
         return
     title = f"epoch {job.progress.epoch + 1}"
     with bars.Progress(None, "batches", job.show_bar, title) as shown:
-        shown.note = lambda: time_left(job, logs) and f"{time_left(job, logs)} of the training"
+        shown.note = lambda: f"{left} of the training" if (left := time_left(job, logs)) else ""
         shown.reach(job.progress.batch, batch_count)
         for update in updates:
             yield update

@@ -69,7 +69,7 @@ def import_model(folder: Path, output: Path, languages: tuple[str, str] | None =
 
 def origin_content(model: MarianFolder, weights: Path) -> dict[str, object]:
     """The content of origin.json: whose model a run has. `weights`: their file."""
-    read = sorted(
+    inputs = sorted(
         path for path in model.path.iterdir() if path.suffix in (".json", ".spm") and path.is_file()
     )
     return {
@@ -79,7 +79,7 @@ def origin_content(model: MarianFolder, weights: Path) -> dict[str, object]:
         "license": model.license,
         "folder": str(model.path),
         "search": {key: model.generation[key] for key in SEARCH_KEYS if key in model.generation},
-        "sha256": {path.name: manifest.digest(path) for path in (*read, weights)},
+        "sha256": {path.name: manifest.digest(path) for path in (*inputs, weights)},
     }
 
 

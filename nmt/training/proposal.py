@@ -226,7 +226,7 @@ def values_as_yaml(values: Values, indent: str) -> Iterator[str]:
 
 
 def yaml_string(text: str | Path) -> str:
-    """Format a string for YAML, yaml_string if it would be another value without, such as `no` or 2024.10."""
+    """Format a string for YAML, with quotes if it would be another value without, such as `no` or 2024.10."""
     text = str(text)
     if PLAIN.fullmatch(text) and yaml.safe_load(text) == text:
         return text

@@ -47,17 +47,16 @@ class LogTable:
         """`size`: bytes to which an existing log is truncated; None for a new one, which begins with a line
         of the column names. UserError if it cannot be written."""
         self.path, self.columns = path, columns
-        try:
+        with files.naming_full_disk(path):
             # through a symbolic link, another file would be truncated
             self.file = open(path, "a", encoding="utf-8", newline="\n", opener=without_links)
-            if (size_on_disk := os.fstat(self.file.fileno()).st_size) < (size or 0):
-                log.warning(
-                    "%s: %d bytes, but %d when it was saved; some lines of earlier starts are missing",
-                    path, size_on_disk, size,
-                )  # fmt: skip
+            size_on_disk = os.fstat(self.file.fileno()).st_size
             self.file.truncate(min(size_on_disk, size or 0))
-        except OSError as error:
-            raise files.cannot_write(path, error) from error
+        if size_on_disk < (size or 0):
+            log.warning(
+                "%s: %d bytes, but %d when it was saved; some lines of earlier starts are missing",
+                path, size_on_disk, size,
+            )  # fmt: skip
         if not size or not size_on_disk:
             self.write(columns)
 
@@ -67,16 +66,15 @@ class LogTable:
 
     def write(self, fields: Sequence[str]) -> None:
         """Write the fields of a line at once. UserError if that fails."""
-        try:
+        with files.naming_full_disk(self.path):
             self.file.write("\t".join(fields) + "\n")
             self.file.flush()
-        except OSError as error:
-            raise files.cannot_write(self.path, error) from error
 
     def size(self) -> int:
-        """Size of the log in bytes, after all of it has been written to the disk."""
-        os.fsync(self.file.fileno())
-        return os.fstat(self.file.fileno()).st_size
+        """Size of the log in bytes, after all of it has been written to the disk. UserError if that fails."""
+        with files.naming_full_disk(self.path):
+            os.fsync(self.file.fileno())
+            return os.fstat(self.file.fileno()).st_size
 
     def close(self) -> None:
         with suppress(OSError):  # `write` has reported a full disk already
@@ -138,7 +136,8 @@ class Clock:
 
 class Board:
     """Curves for TensorBoard, if it is installed, and for the observers of the training. TensorBoard is
-    imported only with the first value, so that it does not delay the first update."""
+    imported only with the first value, so that it does not delay the first update. UserError if the curves
+    cannot be written."""
 
     def __init__(
         self, directory: Path, wanted: bool, step: int, observers: Sequence[TrainingObserver] = ()
@@ -164,14 +163,19 @@ class Board:
             except ImportError:
                 self.wanted = False
                 return
-            self.writer = SummaryWriter(str(self.directory), purge_step=self.step + 1 if self.step else None)
-        for name, value in values.items():
-            self.writer.add_scalar(f"{kind}/{name}", value, step)
+            with files.naming_full_disk(self.directory):
+                self.writer = SummaryWriter(
+                    str(self.directory), purge_step=self.step + 1 if self.step else None
+                )
+        with files.naming_full_disk(self.directory):
+            for name, value in values.items():
+                self.writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
         """Write pending values and close."""
         if self.writer is not None:
-            self.writer.close()
+            with files.naming_full_disk(self.directory):
+                self.writer.close()
 
 
 @dataclass
@@ -184,9 +188,9 @@ class TrainingLogs:
     signature: str = ""  # of the development scores that the log showed last
 
     def close(self) -> None:
-        self.board.close()
         for table in self.tables:
             table.close()
+        self.board.close()
 
 
 def open_logs(job: TrainingJob) -> TrainingLogs:
@@ -213,9 +217,8 @@ class TrainingState(TypedDict):
     sizes: list[int]  # bytes of train.tsv and dev.tsv
     extra: dict[str, str]  # `matmul`: the matrix back end
     carried: Carried  # see TrainingJob
-    raw: NotRequired[
-        dict[str, Tensor]
-    ]  # with training.ema: the weights themselves; step-N.pt has their average
+    # with training.ema: the weights themselves; step-N.pt has their average
+    raw: NotRequired[dict[str, Tensor]]
 
 
 def save(job: TrainingJob, tables: Sequence[LogTable]) -> None:

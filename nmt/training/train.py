@@ -71,8 +71,7 @@ def train(
     if not config.settings.translates:
         noun = config.settings.noun
         raise ConfigError(f"{config.run}: {noun}, which does not translate; train it by nmt-train")
-    shown = sys.stderr.isatty() if progress is None else progress
-    run_training(config, overwrite=overwrite, stop=stop, observers=callbacks, show_bar=shown)
+    run_training(config, overwrite=overwrite, stop=stop, observers=callbacks, show_bar=progress)
     return TorchRun.of(config.run, device=config.device)
 
 
@@ -100,8 +99,7 @@ def train_language_model(
     if config.lm is None:
         command = "train" if config.settings.translates else "nmt-train"
         raise ConfigError(f"{config.run}: {config.settings.noun}; train it by {command}")
-    shown = sys.stderr.isatty() if progress is None else progress
-    run_training(config, overwrite=overwrite, stop=stop, observers=callbacks, show_bar=shown)
+    run_training(config, overwrite=overwrite, stop=stop, observers=callbacks, show_bar=progress)
     return line_scorer(config.run, device=config.device)
 
 
@@ -126,11 +124,11 @@ def run_training(
     overwrite: bool = False,
     stop: Callable[[], bool] = never,
     observers: Sequence[TrainingObserver] = (),
-    show_bar: bool = False,
+    show_bar: bool | None = False,
 ) -> str:
     """Check the configuration and the texts, then train in the run directory, which is locked meanwhile;
     returns why training ended. `config_path`: the file of the configuration, empty if there is none;
-    `observers`: the callbacks of `train`; `show_bar`: show a progress bar; other arguments and errors as in
+    `observers`: the callbacks of `train`; `show_bar`: its `progress`; other arguments and errors as in
     `train`."""
     directory = Path(config.run)
     if overwrite and parallel.may_restart():
@@ -152,7 +150,8 @@ def run_training(
             "empty"
         )
     team, device = parallel.join(device, config.seed)
-    job = TrainingJob(config, device, team, stop, show_bar, observers)
+    shown = sys.stderr.isatty() if show_bar is None else show_bar
+    job = TrainingJob(config, device, team, stop, shown, observers)
     if not team.first:
         logging.getLogger("nmt").setLevel(logging.WARNING)
         with parallel.report_lost_process():

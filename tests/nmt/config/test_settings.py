@@ -56,6 +56,8 @@ def test_defaults_are_in_their_ranges_and_lists_are_not_shared() -> None:
         ({"beam": "5"}, "x.beam: '5' is not a number"),
         ({"beam": True}, "x.beam: 'True' is not a number"),
         ({"beam": None}, "is not a number"),
+        ({"beam": 5.5}, "x.beam: 5.5 is not a whole number"),
+        ({"seed": 2.0}, "x.seed: 2 is not a whole number"),
         ({"sizes": [3, 0]}, "x.sizes: 0 is out of range, expected 1 or more"),
         ({"kind": "third"}, "x.kind: 'third' is unknown, expected one of 'first', 'second'"),
         ({"kind": "t" * 5000}, "is unknown"),

@@ -9,6 +9,7 @@ from nmt.data.batches import BatchStream, GuidedStream, row_links, unit_links
 from nmt.data.corpus import DataConfig
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
+from nmt.io.numbers import LARGEST
 from nmt.text.pipeline import SideConfig
 from nmt.training import alignment, config_file, prepare
 from tests.commands.runs import equal_runs, joint_config, write_text
@@ -75,6 +76,15 @@ def test_links_of_long_words_have_room(tmp_path: Path) -> None:
     pairs = prepare.ParallelData(config, *prepare.make_sides(config, words), words, tmp_path / "cache")
     stream = alignment.guided_stream(pairs, BatchStream(prepare.make_corpus(pairs), 1, 1, 1), 1.0)
     assert row_links(stream.links, 0)[:, 2].max() > 1 << 16
+
+
+def test_links_have_room_at_any_max_length(tmp_path: Path) -> None:
+    text(tmp_path)
+    config = data(tmp_path, max_length=LARGEST)
+    words = TokenizedText([config.train_source, config.train_target])
+    pairs = prepare.ParallelData(config, *prepare.make_sides(config, words), words, tmp_path / "cache")
+    stream = alignment.guided_stream(pairs, BatchStream(prepare.make_corpus(pairs), 1, 1, 1), 1.0)
+    assert row_links(stream.links, 1).tolist() == [[0, 5, 1]]
 
 
 @pytest.mark.parametrize(

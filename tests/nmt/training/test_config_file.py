@@ -266,6 +266,11 @@ def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path
         config_file.differences(RunConfig(run="r"), tmp_path)
 
 
+def test_a_run_directory_is_required_from_python_too() -> None:
+    with pytest.raises(ConfigError, match="run is missing"):
+        config_file.check_config(RunConfig())
+
+
 # ---- schema ------------------------------------------------------------------------------------------------
 # The keys that a configuration may have, by what it trains.
 

@@ -1,9 +1,12 @@
 """A saved training is restored exactly; weights that are not numbers are never saved; logs, clock."""
 
+import errno
 import logging
 import math
+import os
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -43,6 +46,27 @@ def test_a_full_disk_is_reported_once(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a\.tsv: cannot write"):
         table.add({"step": "1"})
     table.close()
+    assert table.file.closed
+
+
+def test_a_full_disk_is_reported_with_the_file_that_did_not_fit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a log is forced to the disk for a save, and as TensorBoard writes, which closes the logs all the
+    same."""
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    table, board = LogTable(tmp_path / "a.tsv", ["step"], None), Board(tmp_path / "curves", True, 0)
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=r"a\.tsv: cannot write: No space left"):
+        table.size()
+    board.writer = cast(Any, SimpleNamespace(add_scalar=full, close=full))
+    with pytest.raises(UserError, match="curves: cannot write: No space left"):
+        board.add("train", 1, {"cost": 1.0})
+    with pytest.raises(UserError, match="curves: cannot write: No space left"):
+        TrainingLogs((table,), board, Clock(0)).close()
     assert table.file.closed
 
 
