@@ -153,10 +153,12 @@ def evidence(lists: Iterable[Sequence[tuple[str, float]]]) -> Evidence:
 
 
 def softmax(scores: Floats, scale: float) -> Floats:
-    """exp(scale x score), normalized, of one score or more: (N,) -> (N,)"""
-    with np.errstate(over="ignore"):
-        below = np.maximum(scores - scores.max(), -np.finfo(np.float64).max)  # finite, as 0 x inf is not 0
-        weights = np.exp(scale * below)
+    """exp(scale x score), normalized, of one score or more: (N,) -> (N,). Scores that are all -inf count
+    alike."""
+    best = scores.max()
+    with np.errstate(over="ignore", invalid="ignore"):  # invalid: -inf - -inf
+        below = np.maximum(scores - best, -np.finfo(np.float64).max)  # finite, as 0 x inf is not 0
+        weights = np.exp(scale * np.where(scores == best, 0.0, below))
     return np.asarray(weights / weights.sum())
 
 
@@ -171,9 +173,9 @@ def best_texts(gains: Floats, posteriors: Floats) -> Ints:
 def choose(lists: Evidence, metric: str, scales: Sequence[Sequence[float]]) -> list[int]:
     """Index in `lists.texts` of the text with the least risk for each row of scales: (C, L) -> (C,).
     `metric`: a key of GAINS; `scales`: one for each list."""
-    posteriors = np.stack([lists.posterior(row) for row in scales], 1)
     if len(lists.texts) == 1:
         return [0] * len(scales)
+    posteriors = np.stack([lists.posterior(row) for row in scales], 1)
     return [int(index) for index in best_texts(GAINS[metric](lists.texts), posteriors)]
 
 

@@ -17,6 +17,10 @@ from nmt.search.config import SamplingConfig
 from nmt.search.hypotheses import History
 from nmt.text.vocab import BOS, EOS, UNK
 
+# The largest random number below 1 in single precision. A number that was rounded to 1 would draw the last
+# word, even one of probability 0.
+MOST_UNIFORM = 1 - 2**-24
+
 
 @torch.no_grad()
 def sample(
@@ -91,9 +95,9 @@ def draw(log_probs: Tensor, uniform: Tensor, config: SamplingConfig) -> Tensor:
     tempered = log_probs.double() / config.temperature
     tempered[:, [BOS] if config.allow_unknown else [BOS, UNK]] = -math.inf
     sums = torch.softmax(truncate(tempered, config.top_k, config.top_p), 1).cumsum(1)
-    return torch.searchsorted(sums, uniform[:, None].to(sums) * sums[:, -1:], right=True)[:, 0].clamp_(
-        max=sums.shape[1] - 1
-    )
+    below_one = uniform[:, None].to(sums).clamp(max=MOST_UNIFORM)
+    words = torch.searchsorted(sums, below_one * sums[:, -1:], right=True)[:, 0]
+    return words.clamp_(max=sums.shape[1] - 1)  # for sums that are nan
 
 
 def truncate(log_probs: Tensor, top_k: int, top_p: float) -> Tensor:

@@ -88,6 +88,14 @@ def test_a_single_text_is_chosen(metric: str) -> None:
     assert chosen(metric, [[("", -0.1), ("z", -4.0)]], 1) == ""  # nothing is a translation too
 
 
+@pytest.mark.parametrize("metric", GAINS)
+def test_texts_of_probability_zero_count_alike(metric: str) -> None:
+    """What a search returns for constraints that cannot be met."""
+    assert chosen(metric, [[("", -math.inf)]], 1.0) == ""
+    alike = [[("a b c", value), ("b c", value), ("x", value)] for value in (-math.inf, 0.0)]
+    assert chosen(metric, alike[:1], 1.0) == chosen(metric, alike[1:], 1.0)
+
+
 def test_equal_lines_add_up() -> None:
     """Two derivations of a text count as one with the sum of their p."""
     once = [[("a b c d", math.log(0.4)), ("p q r s", math.log(0.6))]]

@@ -58,6 +58,8 @@ def test_draw_by_hand() -> None:
     log_probs = torch.tensor([[0.9, 0.2, 0.8, 0.3, 0.5]]).log().repeat(5, 1)
     numbers = torch.tensor([0.0, 0.19, 0.21, 0.49, 0.51])
     assert draw(log_probs, numbers, SamplingConfig()).tolist() == [1, 1, 3, 3, 4]
+    without = log_probs.index_fill(1, torch.tensor([4]), -math.inf)
+    assert draw(without, torch.ones(5), SamplingConfig()).tolist() == [3] * 5  # numbers that round to 1
     cold = draw(log_probs, numbers.clamp(min=0.01), SamplingConfig(temperature=0.01))
     assert cold.tolist() == [4] * 5  # a temperature near zero is the likeliest word
 
