@@ -269,7 +269,7 @@ class Reduced(TorchFunctionMode):
     ) -> object:
         kwargs = kwargs or {}
         if function is F.linear and (product := self.product(args[1])):
-            bias = args[2] if len(args) > 2 else None
+            bias = args[2] if len(args) > 2 else kwargs.get("bias")
             result = product(args[0].flatten(0, -2)).view(*args[0].shape[:-1], -1)
             return result if bias is None else result.add_(bias)
         if function in REDUCED_PRODUCTS and (product := self.product(args[-1].t())):

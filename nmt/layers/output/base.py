@@ -43,7 +43,10 @@ class OutputSettings:
     )
     output_samples: int = number(100, least=1, help="nce, negative-sampling: noise words drawn for a batch")
     output_power: float = number(
-        0.75, least=0, help="nce, negative-sampling: the noise is the frequency of a word to this power"
+        0.75,
+        least=0,
+        most=10,
+        help="nce, negative-sampling: the noise is the frequency of a word to this power",
     )
 
 

@@ -138,6 +138,8 @@ def test_reduced_products_err_a_little_and_only_inside(precision: str, least: fl
                 torch.addmm(layer.bias, x, layer.weight.t()),
             ]
             found.append((layer.bias + torch.ones(20, 60)).addmm_(x, layer.weight.t()))
+            by_keyword = torch.nn.functional.linear(x, layer.weight, bias=layer.bias)
+            assert torch.equal(by_keyword, found[0])
             assert torch.equal(torch.mm(x, other), x @ other)  # not a matrix of the model
         for a, b in zip(exact, found, strict=True):
             assert least < float((a - b).abs().max()) < most

@@ -5,6 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config import settings
+from nmt.errors import ConfigError
 from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.sampled import NegativeSampling, NoiseContrastive, alias_draw, alias_table
 from tests.nmt.layers.output.layers import K, V, check_distribution, features, layer_of, zipf
@@ -122,6 +124,11 @@ def test_the_noise_is_saved_with_the_weights(kind: str) -> None:
     other.load_state_dict(layer.state_dict())
     assert torch.allclose(layer.share, other.share) and torch.equal(layer.alias, other.alias)
     assert torch.equal(layer.log_probs(features()), other.log_probs(features()))
+
+
+def test_a_power_beyond_any_number_is_refused() -> None:
+    with pytest.raises(ConfigError, match="output_power: 1000 is out of range, expected 0 to 10"):
+        settings.check(OutputSettings(output="nce", output_power=1000))
 
 
 def test_the_power_flattens_the_noise() -> None:
