@@ -1,4 +1,4 @@
-"""BLEU and chrF by sacreBLEU, with their signatures, from statistics of each sentence."""
+"""BLEU, chrF and TER by sacreBLEU, with their signatures, from statistics of each sentence."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
@@ -141,6 +142,37 @@ class ChrfStatistics:
     def by_sentence(self) -> list[float]:
         """chrF2 of each sentence alone, 0 to 100."""
         return [self.metric.chrf(row) for row in self.rows.tolist()]
+
+
+class TerMetric(TER):
+    """sacreBLEU's TER, with statistics of single sentences; see `ChrfMetric`."""
+
+    def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[float]]:
+        """Count, for each sentence, the edits to the nearest reference, and the words of a reference on
+        average. `references`: a list of lines for each reference translation."""
+        rows: list[list[float]] = self._extract_corpus_statistics(hypotheses, references)
+        return rows
+
+
+class TerStatistics:
+    """The statistics of corpus TER (Snover et al. 2006), one row per sentence: edits to the nearest
+    reference, and words of a reference on average. As sacreBLEU's default, case is ignored."""
+
+    def __init__(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+        """`references`: a list of lines for each reference translation. DataError if lengths differ,
+        TypeError for a str instead of a list."""
+        check_lengths(hypotheses, references)
+        metric = TerMetric()
+        statistics = metric.statistics(list(hypotheses), [list(reference) for reference in references])
+        self.rows: NDArray[np.float64] = np.array(statistics, np.float64).reshape(-1, 2)
+        self.signature = metric.get_signature().format()
+
+
+def ter_scores(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """TER, 0 or more, less is better, from rows of statistics or their sums: (..., 2) -> (...). Without words
+    in the references it is 0 if there are no edits, else 100."""
+    edits, words = sums[..., 0], sums[..., 1]
+    return 100 * np.where(words > 0, edits / np.where(words > 0, words, 1), edits > 0)
 
 
 class BleuStatistics:

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.analysis import plots
+from nmt.analysis import comet, plots
 from nmt.analysis.actions import Findings, add_title, record_table, single_field
 from nmt.analysis.hard_words import read_target_counts
 from nmt.analysis.statistics import Floats, bleu_scores
@@ -27,6 +27,7 @@ from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.cli.options import Parser
 from nmt.config.settings import choice, number
 from nmt.errors import ConfigError
+from nmt.metrics import ter_scores
 
 # ---- sentences ---------------------------------------------------------------------------------------------
 
@@ -38,7 +39,13 @@ BAR_WIDTH = 10  # width of a histogram's bar, in points of BLEU or chrF
 class DifferenceConfig:
     """Which score is compared, and how many sentences are listed."""
 
-    metric: str = choice("chrf", "bleu", help="sentence-level score: chrF, or BLEU with effective order")
+    metric: str = choice(
+        "chrf",
+        "bleu",
+        "ter",
+        "comet",
+        help="sentence-level score: chrF, BLEU with effective order, TER, or COMET by --comet-model",
+    )
     count: int = number(10, least=1, help="number of sentences shown in each direction")
 
 
@@ -48,8 +55,8 @@ class SentenceDifference:
 
     line: int  # from 1
     difference: float  # score of the second minus score of the first
-    first: float  # 0 to 100
-    second: float  # 0 to 100
+    first: float  # score of the first: BLEU, chrF and TER in percent, COMET about 0 to 1
+    second: float  # score of the second
     source: str
     reference: str
     first_text: str
@@ -57,9 +64,14 @@ class SentenceDifference:
 
 
 def sentence_scores(system: SystemOutput, metric: str) -> Floats:
-    """Compute sacreBLEU's score of each sentence, 0 to 100. `metric`: chrf, or bleu of effective order."""
+    """The score of each sentence. `metric`: chrf, bleu (of effective order), ter, all of sacreBLEU and in
+    percent, or comet, about 0 to 1. ConfigError for comet that has not been computed."""
     if metric == "bleu":
         return bleu_scores(system.bleu_statistics.rows, effective_order=True)
+    if metric == "ter":
+        return ter_scores(system.ter_statistics.rows)
+    if metric == "comet":
+        return system.comet_scores()
     return np.array(system.chrf_statistics.by_sentence())
 
 
@@ -70,7 +82,8 @@ def largest_differences(
     translates worse, up to `config.count` of each, with the largest differences first; on ties in the order
     of the text."""
     scores = [sentence_scores(system, config.metric) for system in (first, second)]
-    gains = (scores[1] - scores[0]).round(9)
+    differences = (scores[1] - scores[0]).round(9)
+    gains = -differences if config.metric == "ter" else differences  # less is better
     order = np.argsort(-gains, kind="stable")
     better = order[gains[order] > 0][: config.count]
     order = np.argsort(gains, kind="stable")
@@ -79,7 +92,7 @@ def largest_differences(
     return [
         SentenceDifference(
             line=row + 1,
-            difference=float(gains[row]),
+            difference=float(differences[row]),
             first=float(scores[0][row]),
             second=float(scores[1][row]),
             source=single_field(test.sources[row]),
@@ -94,10 +107,11 @@ def largest_differences(
 def difference_histogram(first: SystemOutput, second: SystemOutput, metric: str) -> dict[str, int]:
     """Count sentences by their difference, second minus first: label of a group -> sentences.
 
-    Groups are `BAR_WIDTH` points wide, from the lowest one that occurs to the highest; equal scores always
-    have a group of their own. `metric`: chrf or bleu.
+    Groups are `BAR_WIDTH` points wide, of COMET hundredths, from the lowest one that occurs to the highest;
+    equal scores always have a group of their own. `metric`: as in `sentence_scores`.
     """
-    gains = (sentence_scores(second, metric) - sentence_scores(first, metric)).round(9)
+    points = 100 if metric == "comet" else 1
+    gains = points * (sentence_scores(second, metric) - sentence_scores(first, metric)).round(9)
     groups = (np.sign(gains) * np.ceil(np.abs(gains) / BAR_WIDTH)).astype(np.int64)
     return {
         group_name(group): int((groups == group).sum())
@@ -385,19 +399,24 @@ class DifferencesAnalysis:
         add_systems(parser)
         for name in ("metric", "count"):
             add_setting(parser, DifferenceConfig, name)
+        comet.add_model(parser)
         add_title(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
+        comet.check(args)
         first, second, *more = load_systems(args, least=2)
         if more:
             raise ConfigError(f"--hypothesis: {2 + len(more)} systems, expected two; name two files")
+        comet.add_scores([first, second], args)
         rows = largest_differences(first, second, parse_settings(DifferenceConfig, args))
         groups = difference_histogram(first, second, args.metric)
 
         def draw(paths: Sequence[Path]) -> None:
-            title = args.title or f"{args.metric} of {second.name} minus {args.metric} of {first.name}"
+            unit = ", in hundredths" if args.metric == "comet" else ""
+            title = args.title or f"{args.metric} of {second.name} minus {args.metric} of {first.name}{unit}"
             plots.bars(list(groups), {"sentences": list(groups.values())}, {}, "sentences", title, paths)
 
         counts = [f"{name}: {count:,} sentences" for name, count in groups.items()]
-        table = record_table(SentenceDifference, rows, difference=".2f", first=".2f", second=".2f")
+        digits = ".4f" if args.metric == "comet" else ".2f"
+        table = record_table(SentenceDifference, rows, difference=digits, first=digits, second=digits)
         return Findings(table, [*score_summary([first, second]), *counts], draw)

@@ -12,16 +12,23 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.significance import PairedTest
 
-from nmt.analysis import plots
+from nmt.analysis import comet, plots
 from nmt.analysis.actions import Findings, ResultTable, add_output, add_title, field_values
 from nmt.analysis.buckets import Bucket
-from nmt.analysis.systems import add_hypotheses, add_names, add_references, read_systems
+from nmt.analysis.systems import (
+    SystemOutput,
+    add_hypotheses,
+    add_names,
+    add_references,
+    add_source,
+    read_systems,
+)
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.files import check_texts
-from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_tokenizer
+from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_tokenizer, ter_scores
 
 # ---- resampling --------------------------------------------------------------------------------------------
 # BLEU of many groups of sentences at once, and confidence intervals by bootstrap resampling (Koehn 2004).
@@ -55,7 +62,7 @@ def bleu_scores(sums: NDArray[np.generic], effective_order: bool = False) -> Flo
 
 
 def resampled_sums(
-    rows: NDArray[np.int64],
+    rows: NDArray[np.int64] | Floats,
     groups: NDArray[np.int64],
     number: int,
     samples: int = INTERVAL_SAMPLES,
@@ -182,6 +189,59 @@ def paired_bootstrap(
     return rows, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
 
 
+# Metrics beside BLEU and chrF, whose score is one sum over the sentences divided by another.
+FURTHER_METRICS = ("ter", "comet")
+SACREBLEU_SEED = 12345
+
+
+@dataclass
+class FurtherMetric:
+    """One system's score in a metric, and how it compares with the baseline's."""
+
+    score: float  # TER in percent, less is better; COMET about 0 to 1
+    p: float | None  # p-value of the difference; None for the baseline
+
+
+def compare_further(
+    systems: Sequence[SystemOutput], metric: str, samples: int = SAMPLES
+) -> list[FurtherMetric]:
+    """Test systems in TER or COMET against the first one, the baseline. `metric`: ter or comet, which every
+    system must have been scored with; `samples`: number of test sets drawn, the same for all systems."""
+    rows, score = further_statistics(systems, metric)
+    return [
+        FurtherMetric(
+            score=float(score(row.sum(0))),
+            p=None if number == 0 else paired_p_value(rows[0], row, score, samples),
+        )
+        for number, row in enumerate(rows)
+    ]
+
+
+def further_statistics(
+    systems: Sequence[SystemOutput], metric: str
+) -> tuple[list[Floats], Callable[[Floats], Floats]]:
+    """Each system's statistics, (sentences, 2), and the score of their sums: (..., 2) -> (...)"""
+    if metric == "ter":
+        return [system.ter_statistics.rows for system in systems], ter_scores
+    columns = [system.comet_scores() for system in systems]
+    return [
+        np.stack([column, np.ones_like(column)], 1) for column in columns
+    ], lambda sums: sums[..., 0] / sums[..., 1]
+
+
+def paired_p_value(
+    first: Floats, second: Floats, score: Callable[[Floats], Floats], samples: int = SAMPLES
+) -> float:
+    """The p-value of the difference between two systems by paired bootstrap resampling, as sacreBLEU computes
+    it. `first`, `second`: statistics, (sentences, 2); `score`: of their sums, (..., 2) -> (...); `samples`:
+    number of test sets drawn, which are the same in each call."""
+    rows = np.concatenate([first, second], 1)
+    drawn = resampled_sums(rows, np.zeros(len(rows), np.int64), 1, samples, SACREBLEU_SEED)[:, 0]
+    differences = np.abs(score(drawn[:, :2]) - score(drawn[:, 2:]))
+    difference = np.abs(score(first.sum(0)) - score(second.sum(0)))
+    return float(((differences - differences.mean() > difference).sum() + 1) / (samples + 1))
+
+
 # ---- correlation -------------------------------------------------------------------------------------------
 
 
@@ -265,13 +325,24 @@ class CompareAnalysis:
             default=SAMPLES,
             help="samples drawn from the test set",
         )
+        parser.add_argument(
+            "--metric",
+            nargs="+",
+            choices=FURTHER_METRICS,
+            default=[],
+            help="more scores beside BLEU and chrF: TER by sacreBLEU, of which less is better; COMET, which "
+            "needs --source and --comet-model",
+        )
+        add_source(parser, required=False)
+        comet.add_model(parser)
         add_output(parser)
         add_title(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
         paths = [args.baseline, *args.hypothesis]
+        comet.check(args)
         systems = read_systems(
-            "", args.reference, paths, args.names or paths, args.bleu_tokenize, args.lowercase
+            args.source, args.reference, paths, args.names or paths, args.bleu_tokenize, args.lowercase
         )
         names = [system.name for system in systems]
         rows, signatures = paired_bootstrap(
@@ -282,6 +353,11 @@ class CompareAnalysis:
             args.samples,
             args.lowercase,
         )
+        comet.add_scores(systems, args)
+        further = {metric: compare_further(systems, metric, args.samples) for metric in args.metric}
+        for metric in further:
+            setting = systems[0].ter_statistics.signature if metric == "ter" else args.comet_model
+            signatures.append(f"{metric.upper()}: {setting}")
 
         def draw(figures: Sequence[Path]) -> None:
             labels = [Path(row.name).name + ("" if row.p is None else f"\np = {row.p:.3f}") for row in rows]
@@ -290,8 +366,12 @@ class CompareAnalysis:
             plots.bars(labels, series, errors, "BLEU, 95% interval", title, figures)
 
         columns = {"system": "", "bleu": ".2f", "mean": ".2f", "interval": ".2f", "p": ".4f"}
-        table = ResultTable(columns | {"chrf": ".2f", "chrf_p": ".4f"}, field_values(rows))
-        return Findings(table, signatures, draw)
+        columns |= {"chrf": ".2f", "chrf_p": ".4f"}
+        lines = field_values(rows)
+        for metric, results in further.items():
+            columns |= {metric: ".2f" if metric == "ter" else ".4f", f"{metric}_p": ".4f"}
+            lines = [[*line, result.score, result.p] for line, result in zip(lines, results, strict=True)]
+        return Findings(ResultTable(columns, lines), signatures, draw)
 
 
 class ScoresAnalysis:

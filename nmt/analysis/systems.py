@@ -24,6 +24,7 @@ from nmt.metrics import (
     BleuStatistics,
     ChrfScore,
     ChrfStatistics,
+    TerStatistics,
     bleu_splitter,
     check_tokenizer,
 )
@@ -63,6 +64,7 @@ class SystemOutput:
     name: str
     hypotheses: list[str]
     test: TestSet
+    comet: NDArray[np.float64] | None = None  # COMET of each sentence, where computed: nmt/analysis/comet.py
 
     @cached_property
     def bleu_statistics(self) -> BleuStatistics:
@@ -74,6 +76,17 @@ class SystemOutput:
     def chrf_statistics(self) -> ChrfStatistics:
         """The statistics of chrF, one row per sentence."""
         return ChrfStatistics(self.hypotheses, self.test.references, self.test.lowercase)
+
+    @cached_property
+    def ter_statistics(self) -> TerStatistics:
+        """The statistics of TER, one row per sentence."""
+        return TerStatistics(self.hypotheses, self.test.references)
+
+    def comet_scores(self) -> NDArray[np.float64]:
+        """COMET of each sentence. ConfigError if it has not been computed."""
+        if self.comet is None:
+            raise ConfigError(f"{self.name}: has no scores of COMET; see nmt.analysis.comet.score_systems")
+        return self.comet
 
     @cached_property
     def words(self) -> list[list[str]]:
@@ -173,8 +186,10 @@ def add_systems(parser: Parser, source: bool = True) -> None:
     add_output(parser)
 
 
-def add_source(parser: Parser) -> None:
-    parser.add_argument("--source", "-s", type=InputPath, required=True, metavar="FILE", help="source text")
+def add_source(parser: Parser, required: bool = True) -> None:
+    parser.add_argument(
+        "--source", "-s", type=InputPath, required=required, default="", metavar="FILE", help="source text"
+    )
 
 
 def add_references(parser: Parser) -> None:

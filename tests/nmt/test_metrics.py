@@ -5,10 +5,19 @@ import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU as Reference
 from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
 from nmt.cli import analyze
 from nmt.errors import ConfigError, DataError
-from nmt.metrics import BleuStatistics, ChrfStatistics, References, check_tokenizer, corpus_bleu
+from nmt.metrics import (
+    BleuStatistics,
+    ChrfStatistics,
+    References,
+    TerStatistics,
+    check_tokenizer,
+    corpus_bleu,
+    ter_scores,
+)
 
 WORDS = "a b c d e f . ,".split()
 
@@ -60,8 +69,27 @@ def test_chrf_of_any_group_is_sacrebleus(count: int) -> None:
     assert statistics.chrf().signature.startswith(f"nrefs:{count}|case:mixed|eff:yes|nc:6")
 
 
-@pytest.mark.parametrize("statistics", [BleuStatistics, ChrfStatistics])
-def test_unequal_lengths_are_refused(statistics: type[BleuStatistics] | type[ChrfStatistics]) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_ter_of_any_group_is_sacrebleus(count: int) -> None:
+    """Also of sentences whose references are empty."""
+    hypotheses = ["", "A b", *sentences(0, 20)]
+    references = [["", "", *sentences(1 + n, 20)] for n in range(count)]
+    statistics = TerStatistics(hypotheses, references)
+    groups = [slice(None), slice(3, 9), *(slice(n, n + 1) for n in range(22))]
+    expected = [
+        TER().corpus_score(hypotheses[group], [reference[group] for reference in references]).score
+        for group in groups
+    ]
+    scores = [float(ter_scores(statistics.rows[group].sum(0))) for group in groups]
+    assert scores == pytest.approx(expected) and expected[2:4] == [0, 100]
+    assert ter_scores(statistics.rows).tolist() == pytest.approx(expected[2:])
+    assert statistics.signature.startswith(f"nrefs:{count}|case:lc|tok:tercom")
+
+
+@pytest.mark.parametrize("statistics", [BleuStatistics, ChrfStatistics, TerStatistics])
+def test_unequal_lengths_are_refused(
+    statistics: type[BleuStatistics] | type[ChrfStatistics] | type[TerStatistics],
+) -> None:
     with pytest.raises(DataError, match="reference 2: 1 lines, but 2 hypotheses"):
         statistics(["a", "b"], [["a", "b"], ["a"]])
 
