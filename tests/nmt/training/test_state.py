@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -62,7 +62,7 @@ def test_a_full_disk_is_reported_with_the_file_that_did_not_fit(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match=r"a\.tsv: cannot write: No space left"):
         table.size()
-    board.writer = cast(Any, SimpleNamespace(add_scalar=full, close=full))
+    monkeypatch.setattr(board, "writer", SimpleNamespace(add_scalar=full, close=full))
     with pytest.raises(UserError, match="curves: cannot write: No space left"):
         board.add("train", 1, {"cost": 1.0})
     with pytest.raises(UserError, match="curves: cannot write: No space left"):
