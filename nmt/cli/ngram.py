@@ -8,14 +8,14 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
 from nmt.config import settings
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError
 from nmt.io import files, mapped
 from nmt.io.mapped import MEMORY, ArrayStorage
 from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_model, word_classes
@@ -165,7 +165,7 @@ def count(
     not empty; only this process does that. DataError as from `count_lines` and `read_classes`; UserError if
     the disk is full."""
     counting = CountSettings(config.order, config.skip_symbols)
-    with naming_input(args):
+    with files.naming_file(args.input):
         if shared:
             return count_text(args.input, counting, executor, shared), MEMORY
         with options.line_progress(args, args.input) as progress:
@@ -178,23 +178,13 @@ def count(
             return disk_counts.count_within(memory, lines, counting, args.output, stack)
 
 
-@contextmanager
-def naming_input(args: argparse.Namespace) -> Iterator[None]:
-    """Put the name of --input before the message of a DataError that lacks it."""
-    try:
-        yield
-    except DataError as error:
-        name = files.name_of(args.input)
-        raise DataError(f"{name}: {error}" if not str(error).startswith(name) else str(error)) from error
-
-
 def estimate(
     args: argparse.Namespace, config: SmoothingConfig, counts: Counts, storage: ArrayStorage, clock: float
 ) -> None:
     """Estimate a model from the words and n-grams of a text, and write it to --output. `storage`: of a
     Kneser-Ney model; `clock`: when counting began, by time.monotonic. DataError for too few counts to compute
     discounts, UserError if the disk is full."""
-    with naming_input(args), files.naming_full_disk(args.output):
+    with files.naming_file(args.input), files.naming_full_disk(args.output):
         if args.estimator in ESTIMATORS:
             model = estimators.smoothed_model(*counts, config, args.estimator)
         else:
@@ -276,10 +266,8 @@ def prune_action(argv: Sequence[str]) -> None:
     history = count_models.load_count_model(args.history_lm) if args.history_lm else None
     if isinstance(history, KenLM):
         raise ConfigError(f"--history-lm {args.history_lm}: a KenLM binary file; give the ARPA file")
-    try:
+    with files.naming_file(args.model):
         pruned = pruning.prune_by_entropy(model, args.threshold, history)
-    except DataError as error:
-        raise DataError(f"{args.model}: {error}") from error
     write_arpa(args, pruned)
     log.info(
         "%s of %s n-grams stay (%s), in %.1f s: %s",
@@ -399,7 +387,7 @@ def classes_action(argv: Sequence[str]) -> None:
     clock, limit = time.monotonic(), memory_limit(args)
     pairs = SmoothingConfig(order=word_classes.PAIRS.order)
     memory = limit if disk_counts.memory_to_count(args.input, pairs.order) > limit else 0.0
-    with ExitStack() as stack, naming_input(args):
+    with ExitStack() as stack, files.naming_file(args.input):
         counts, _ = count(args, pairs, stack, executor, shared_folder, memory)
         classes = word_classes.learn_classes(counts, config)
     word_classes.write_classes(args.output, classes)

@@ -114,6 +114,16 @@ def cannot_read(path: str | Path, error: Exception) -> DataError:
 
 
 @contextmanager
+def naming_file(path: str | Path) -> Iterator[None]:
+    """Put the name of a file before the message of a DataError that lacks it."""
+    try:
+        yield
+    except DataError as error:
+        name = name_of(path)
+        raise DataError(str(error) if str(error).startswith(name) else f"{name}: {error}") from error
+
+
+@contextmanager
 def open_bytes(path: str | Path) -> Iterator[BinaryIO]:
     """Open a file as a buffered byte stream, unpacked if it is gzip; `-` is stdin, which is not unpacked.
 

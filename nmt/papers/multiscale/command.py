@@ -91,7 +91,7 @@ def learn(args: argparse.Namespace) -> None:
     """Learn a dictionary from the input and write it; a smaller one than --size logs a warning. DataError for
     a text without symbols."""
     lines = (split_symbols(line, args.characters) for line in files.read_lines(args.input))
-    with options.progress(args, "tokens", None) as progress:
+    with files.naming_file(args.input), options.progress(args, "tokens", None) as progress:
         learned = dictionary.learn(
             lines, args.size, args.removals, lambda tokens: progress.reach(tokens, args.size)
         )

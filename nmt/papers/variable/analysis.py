@@ -122,7 +122,8 @@ class Computation:
         from nmt.runs import checkpoint
 
         run = checkpoint.load_lm(args.run, args.checkpoint, args.device).for_text(args.tokenized)
-        steps = list(computation_steps(run, files.read_lines(args.text)))
+        with files.naming_file(args.text):
+            steps = list(computation_steps(run, files.read_lines(args.text)))
         picture = svg(steps, parse_settings(ComputationConfig, args))
         return Findings(
             table=table(steps),

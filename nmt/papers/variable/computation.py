@@ -75,7 +75,7 @@ def computation_steps(run: SavedLM, lines: Iterable[str]) -> Iterator[Computatio
             for position, (unit, m, d) in enumerate(values):
                 yield ComputationStep(line, position, unit, number, m, d, d * layer.equivalent)
     if not line:
-        raise DataError("an empty text: nothing is computed")
+        raise DataError("empty text, expected one sentence a line")
 
 
 def no_variable_cells(run: SavedLM) -> ConfigError:

@@ -245,6 +245,12 @@ def test_the_marginal_and_its_gradient() -> None:
 # nmt-dictionary, in process: learn, show, segment, count arcs.
 
 
+def test_a_text_without_symbols_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "text").write_text("\n")
+    assert command.main(["learn", "-i", str(tmp_path / "text"), "-o", str(tmp_path / "out"), "-q"]) == 2
+    assert f"{tmp_path / 'text'}: no symbols" in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
 def test_the_way_of_a_dictionary(tmp_path: Path) -> None:
     text, learned, out = (str(tmp_path / name) for name in ("text", "dictionary", "out"))
     Path(text).write_text("ab ab\nab c\n")
