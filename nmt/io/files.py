@@ -100,7 +100,6 @@ BOM = b"\xef\xbb\xbf"
 BUFFER = 1 << 20  # 1 MiB reads make gzip 1.4 times faster than the default 8 kiB
 GZIP_LEVEL = 6
 UNFINISHED = "output"  # the name of an unfinished file in the folder of a job
-SERIAL = itertools.count()  # makes the names of unfinished files unique in this process
 
 
 def name_of(path: str | Path) -> str:
@@ -433,9 +432,9 @@ class Writing:
         self.direct = self.path == "-" or (
             os.path.exists(self.path) and not stat.S_ISREG(os.stat(self.path).st_mode)
         )
-        self.unfinished = (
-            f"{self.target}.part{os.getpid()}-{next(SERIAL)}" if folder is None else f"{folder}/{UNFINISHED}"
-        )
+        # Processes in two containers, or on two hosts, may have the same number.
+        own = f"{self.target}.part{os.getpid()}-{int.from_bytes(os.urandom(4))}"
+        self.unfinished = own if folder is None else f"{folder}/{UNFINISHED}"
 
     def __enter__(self) -> Output:
         self.new_folders: list[Path] = []

@@ -189,7 +189,7 @@ def write_stamp(stamp: Path, mapped: MappedFolder) -> None:
 
 def stamp_file(cache: Path, folder: str | Path) -> Path:
     """Path of the stamp, in the folder `cache`, that says that `folder` has been verified."""
-    name = hashlib.sha256(os.path.realpath(folder).encode()).hexdigest()[:24]
+    name = hashlib.sha256(os.fsencode(os.path.realpath(folder))).hexdigest()[:24]
     return cache / f"{VERIFIED}-{name}"
 
 

@@ -102,7 +102,7 @@ class ConstraintMaker:
         a str instead of a list of phrases."""
         check_lines(avoided, "phrases")
         wanted = self.required(required, location)
-        words = self.source_words(self.member.source.tagged(line)[1])
+        words = self.source_words(self.member.source.split_tag(line)[1])
         if wanted and not words:
             problem = f"{location}: the line has no words, so nothing can be required"
             complain(problem, "leave that out", self.strict)

@@ -116,7 +116,7 @@ class LineLengths:
         [line] if it is short enough."""
         if self.count_units(line, limit) <= limit.words:
             return [line]
-        tag, line = self.pipelines[0].tagged(line)
+        tag, line = self.pipelines[0].split_tag(line)
         pieces = sentences.line_parts(self.pieces(line), limit.words, self.sizes(limit))
         texts = [(" " if self.tokenized else "").join(part).strip(" \t") for part in pieces]
         return [f"{tag} {text}" for text in texts] if tag else texts
@@ -541,7 +541,7 @@ class Run(ABC):
         """Split raw lines into sentences, each with the tag of its line, by the rules of the source
         language."""
         first = self.members[0]
-        return sentences.split_text(lines, *first.languages, first.source.tagged)
+        return sentences.split_text(lines, *first.languages, first.source.split_tag)
 
     def text(self, translation: BeamTranslation) -> str:
         """Join a translation into a line of text."""

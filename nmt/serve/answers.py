@@ -167,7 +167,7 @@ async def cancel_on_disconnect(
 def cut_sentences(lines: Sequence[str], languages: tuple[str, str], tags: Sequence[str] = ()) -> SplitText:
     """Split raw lines into sentences, each with the tag of its line. `languages`: codes of (source, target);
     `tags`: tags with which a line may begin."""
-    return split_text(lines, *languages, tagged=lambda line: split_tag(line, tags))
+    return split_text(lines, *languages, split_tag=lambda line: split_tag(line, tags))
 
 
 def join_sentences(

@@ -31,7 +31,8 @@ class CleanConfig:
     unit: str = choice(
         *LENGTHS,
         help="unit of lengths. word: words between blanks; auto: the same, but in scripts without blanks two "
-        "Chinese or Japanese characters, or four letters of Thai, Lao, Khmer or Burmese, count as a word",
+        "Chinese or Japanese characters, or four letters of Thai, Lao, Tibetan, Khmer or Burmese, count as a "
+        "word",
     )
     keep_duplicates: bool = setting(False, help="keep pairs that occurred before")
 

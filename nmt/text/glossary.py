@@ -212,6 +212,6 @@ class Lexicon:
 
 def shortlist(lexicon: Lexicon, source: Sequence[str], vocab: Vocab, frequent: int) -> set[int]:
     """Ids of the words that may translate a sentence: those of the lexicon, the `frequent` most frequent
-    words of the vocabulary, and the reserved symbols."""
+    words of the vocabulary, the reserved symbols and the tags."""
     candidates = {vocab.ids[word] for word in lexicon.candidates(source) if word in vocab.ids}
-    return candidates | set(range(min(len(vocab), frequent + 3)))  # the specials are the first three
+    return candidates | set(range(min(len(vocab), vocab.first + frequent)))

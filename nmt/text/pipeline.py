@@ -210,11 +210,11 @@ class TextPipeline:
     def words(self, line: str) -> list[str]:
         """The words of a line: normalized, tokenized, cased and unescaped. A leading tag is kept as one word;
         a line that is only a tag yields no words."""
-        tag, text = self.tagged(line)
+        tag, text = self.split_tag(line)
         words = self.unescape_words(files.split_words(text) if self.tokenized else self.tokenizer.words(text))
         return [tag, *words] if tag and words else words
 
-    def tagged(self, line: str) -> tuple[str, str]:
+    def split_tag(self, line: str) -> tuple[str, str]:
         """The tag that a line begins with (empty if none), and the rest of the line."""
         return split_tag(line, self.tags)
 
@@ -329,7 +329,7 @@ def check_tag(tag: str, runs: Iterable[tuple[str, TextPipeline]], path: str) -> 
             tags = ", ".join(source.tags) or "none"
             raise ConfigError(f"--tag {tag}: {name} was not trained with it; its tags: {tags}")
         for row, line in enumerate(files.preview(path), 1):
-            if line_tag := source.tagged(line)[0]:
+            if line_tag := source.split_tag(line)[0]:
                 raise DataError(
                     f"{path}:{row}: begins with {line_tag}; take the tags away, or leave --tag out"
                 )

@@ -133,13 +133,13 @@ def split_text(
     lines: Iterable[str],
     source: str,
     target: str,
-    tagged: Callable[[str], tuple[str, str]] = lambda line: ("", line),
+    split_tag: Callable[[str], tuple[str, str]] = lambda line: ("", line),
 ) -> SplitText:
     """Split raw lines into sentences, for translation from the language `source` into `target` (codes).
-    `tagged` splits a line into its leading tag and the rest; the tag is repeated before each sentence."""
+    `split_tag` splits a line into its leading tag and the rest; the tag is repeated before each sentence."""
     split_lines = list[SplitLine]()
     for line in lines:
-        tag, text = tagged(line)
+        tag, text = split_tag(line)
         parts = split_line(text, source)
         if not parts.gaps:
             parts = SplitLine([line], [])

@@ -117,7 +117,7 @@ class BPE:
 
     def inventory(self, characters: Iterable[str], sampled: bool) -> Iterable[str]:
         """All units that can result when merges are dropped; none if they are not (`sampled` is false)."""
-        return all_units(self.lines, characters) if sampled else ()
+        return all_units(self.codes, characters) if sampled else ()
 
     @property
     def summary(self) -> str:
@@ -168,15 +168,13 @@ class MergeDropout:
         return self.vocab.encode(units)
 
 
-def all_units(lines: list[str], characters: Iterable[str]) -> list[str]:
+def all_units(codes: Iterable[tuple[str, str]], characters: Iterable[str]) -> list[str]:
     """All units that can result when merges of codes of version 0.2 are dropped, sorted: each of `characters`
-    as a unit inside a word (with SEPARATOR) and at its end, and the result of each merge. `lines`: of the
-    file of codes. With version 0.1, the result of any merge may also end a word; that unit is not listed."""
+    as a unit inside a word (with SEPARATOR) and at its end, and the result of each merge. With version 0.1,
+    the result of any merge may also end a word; that unit is not listed."""
     units = {unit for character in characters for unit in (character, character + SEPARATOR)}
-    for line in lines:
-        if not line.startswith("#version"):
-            symbol = "".join(files.split_words(line))
-            units.add(symbol.removesuffix("</w>") if symbol.endswith("</w>") else symbol + SEPARATOR)
+    for symbol in map("".join, codes):
+        units.add(symbol.removesuffix("</w>") if symbol.endswith("</w>") else symbol + SEPARATOR)
     return sorted(units)
 
 

@@ -4,6 +4,8 @@ import gzip
 import logging
 import os
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -118,6 +120,17 @@ def test_gzip_output_has_no_date(tmp_path: Path) -> None:
 def test_full_disk_is_a_user_error() -> None:
     with pytest.raises(UserError, match="/dev/full: cannot write: No space left"):
         files.write_text("/dev/full", ["x"])
+
+
+def test_two_processes_of_one_number_write_apart() -> None:
+    """As in two containers that share a folder: often both have process 7."""
+    code = (
+        "import os; os.getpid = lambda: 7; from nmt.io.files import Writing; print(Writing('x').unfinished)"
+    )
+    names = {
+        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout for _ in range(2)
+    }
+    assert len(names) == 2 and all(b".part7-" in name for name in names)
 
 
 def test_a_name_that_ends_in_a_slash_is_a_folder(tmp_path: Path) -> None:

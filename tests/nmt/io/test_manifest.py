@@ -228,6 +228,8 @@ def test_every_folder_has_a_stamp_of_its_own(tmp_path: Path) -> None:
     assert all(mapped.load(folder, stamp).verified for folder, stamp in zip(folders, stamps, strict=True))
     (tmp_path / "link").symlink_to(folders[0])
     assert mapped.stamp_file(tmp_path / "cache", tmp_path / "link") == stamps[0]
+    other = mapped.stamp_file(tmp_path / "cache", os.fsdecode(b"caf\xe9"))  # a name that is not UTF-8
+    assert other not in stamps
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,9 @@ def test_a_short_list_has_the_specials_frequent_words_and_translations(table: Pa
     vocab = Vocab({"de": 9, "la": 8, "un": 3, "chien": 2, "chat": 1}, 10)
     found = shortlist(Lexicon.load(table), ["a", "dog"], vocab, frequent=1)
     assert found == {0, 1, 2, vocab.ids["de"], vocab.ids["un"], vocab.ids["chien"]}
+    tagged = vocab.with_tags(["<bt>", "<mt>"])
+    short = shortlist(Lexicon.load(table), ["a", "dog"], tagged, frequent=1)
+    assert tagged.decode(sorted(short))[5:] == vocab.decode(sorted(found))[3:], "tags are no frequent words"
 
 
 @pytest.mark.parametrize(

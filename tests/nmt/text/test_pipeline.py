@@ -188,7 +188,7 @@ def test_a_tag_alone_is_an_empty_line(kind: str) -> None:
 def test_without_tags_nothing_changes() -> None:
     one = tagged_pipelines()["words"]
     one.tags = ()
-    assert one.tagged("<bt> a") == ("", "<bt> a") and one.units("<bt> a") == ["<", "bt", ">", "a"]
+    assert one.split_tag("<bt> a") == ("", "<bt> a") and one.units("<bt> a") == ["<", "bt", ">", "a"]
 
 
 def test_vocabularies_never_drop_them(tmp_path: Path) -> None:

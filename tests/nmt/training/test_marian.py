@@ -176,7 +176,7 @@ def test_the_run_knows_whose_model_it_has(folder: Path, tmp_path: Path) -> None:
     texts = run.translate([">>deu<< The dog sees the cat.", ""], min_length=3, max_length=9)
     german, french = run.score([(f"{tag} The dog.", "Le chien.") for tag in (">>deu<<", ">>fra<<")])
     assert texts[0] and german != french
-    assert texts[1] == "" and not run.members[0].source.tagged("The dog")[0]
+    assert texts[1] == "" and not run.members[0].source.split_tag("The dog")[0]
     both = nmt.Run.load(tmp_path / "run", tmp_path / "run")
     pairs = [("The dog.", "Le chien.")]
     assert both.score(pairs) == pytest.approx(run.score(pairs), abs=1e-5)

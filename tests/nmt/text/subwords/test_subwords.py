@@ -38,7 +38,7 @@ def test_dropped_merges_of_bpe_keep_the_text_and_follow_their_key() -> None:
     lines = bpe.learn(counts, 12)
     plain = bpe.BPE(lines)
     words = ["lower", "newer", "lowest", "wide"]
-    units = Counter(plain.apply(words) + bpe.all_units(lines, "".join(counts)))
+    units = Counter(plain.apply(words) + bpe.all_units(plain.codes, "".join(counts)))
     vocab = Vocab(units, 999)
     ids = vocab.encode(plain.apply(words))
     dropped = bpe.MergeDropout(lines, 0.5, vocab)
@@ -79,7 +79,7 @@ def test_only_blanks_and_tabs_part_words(odd: str, tmp_path: Path) -> None:
     units = plain.apply(words)
     assert BPE.undo(units) == words and bpe.load_codes(tmp_path / "codes").apply(words) == units
     assert plain.apply(["abab"]) == ["abab"]
-    vocab = Vocab(Counter(units + bpe.all_units(lines, "".join(counts))), 999)
+    vocab = Vocab(Counter(units + bpe.all_units(plain.codes, "".join(counts))), 999)
     vocab.save(tmp_path / "vocab")
     assert Vocab.load(tmp_path / "vocab") == vocab
     dropped = bpe.MergeDropout(lines, 0.5, vocab)
