@@ -12,6 +12,7 @@ from nmt.data.running import ChunkStream, as_corpus, join_sentences
 from nmt.errors import ConfigError
 from nmt.io.files import check_lines
 from nmt.lm.base import Carried, choose_scorer
+from nmt.models.protocols import StepModel
 from nmt.ngram import count_models
 from nmt.ngram.unknown_shares import UnknownShares
 from nmt.runs import checkpoint
@@ -19,7 +20,6 @@ from nmt.runs.checkpoint import SavedLM
 from nmt.runs.language_model import LineScorer, LineScores
 from nmt.search.config import SamplingConfig
 from nmt.search.sampling import sample
-from nmt.search.steps import StepModel
 from nmt.text.vocab import UNK
 
 STEPS = 200  # units of running text scored at a time

@@ -13,7 +13,7 @@ from nmt.data.batches import Ids, make_batch
 from nmt.errors import ConfigError
 from nmt.formats.pharaoh import Links
 from nmt.layers.batch_scores import BATCH, batches_by_length
-from nmt.models.protocols import Layered
+from nmt.models.protocols import Layered, StepModel
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedPair, SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
@@ -23,7 +23,7 @@ from nmt.scoring import word_scores
 from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.sampling import sample
-from nmt.search.steps import Ensemble, Reading, Shortlisted, StepModel, mean_log_probs
+from nmt.search.steps import Ensemble, Reading, Shortlisted, mean_log_probs
 from nmt.text.glossary import Lexicon, shortlist
 from nmt.text.sentences import LineLimit
 

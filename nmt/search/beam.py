@@ -84,11 +84,7 @@ class Rows(Generic[State]):
     totals: Tensor  # (R,) log p so far, float64
     nodes: Tensor  # (R,) in the history; -1 before the first word
     words: Tensor | None  # (R,) ids to be read next; None before the first word
-    constraint_states: list[ConstraintStates]  # by row; empty while no sentence has constraints
-
-    def known_constraint_states(self) -> list[ConstraintStates]:
-        """Constraint states by row, empty ones for rows that began before any sentence had constraints."""
-        return self.constraint_states or [()] * len(self.sentence)
+    constraint_states: list[ConstraintStates]  # by row
 
 
 class BeamSearch(Generic[State]):
@@ -223,10 +219,10 @@ class BeamSearch(Generic[State]):
             nodes=nodes,
             words=words,
             constraint_states=self.constrained.follow(
-                rows.known_constraint_states(), slots, parent.tolist(), words.tolist()
+                rows.constraint_states, slots, parent.tolist(), words.tolist()
             )
             if slots
-            else [],
+            else [()] * len(parent),
         )
 
     @property
@@ -259,18 +255,16 @@ class BeamSearch(Generic[State]):
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
         log_probs = mask_forbidden(log_probs, step < self.shortest[sentence], self.config.allow_unknown)
         slots = sentence.tolist() if self.constrained else []
-        constraint_states = rows.known_constraint_states()
         if self.constrained:
-            self.constrained.forbid(
-                log_probs, constraint_states, slots, (self.longest[sentence] - step).tolist()
-            )
+            left = (self.longest[sentence] - step).tolist()
+            self.constrained.forbid(log_probs, rows.constraint_states, slots, left)
         for row, word, value in forced:
             log_probs[row] = -math.inf
             log_probs[row, word] = value
         best = expand(log_probs, rows.totals, sentence, self.candidates)
         if self.constrained:
             best = self.constrained.choose(
-                best, log_probs, rows.totals, constraint_states, slots, self.widths
+                best, log_probs, rows.totals, rows.constraint_states, slots, self.widths
             )
         return best, lambda row: log_probs[row, EOS], state
 
@@ -496,9 +490,7 @@ class ContinuousSearch(Generic[State]):
             totals=rows.totals[indices],
             nodes=rows.nodes[indices],
             words=None if rows.words is None else rows.words[indices],
-            constraint_states=[rows.constraint_states[row] for row in indices.tolist()]
-            if rows.constraint_states
-            else [],
+            constraint_states=[rows.constraint_states[row] for row in indices.tolist()],
         )
 
     def trim_history(self) -> None:

@@ -122,7 +122,7 @@ class RequiredPhrases(Constraint[PhraseProgress]):
     def follow(self, state: PhraseProgress, unit: int) -> PhraseProgress:
         key = (state, unit)
         if key not in self.next:
-            trim_cache(self.next)
+            trim_cache(self.next, MOST_RESULTS)
             self.next[key] = self.advance(state, unit)
         return self.next[key]
 
@@ -155,7 +155,7 @@ class RequiredPhrases(Constraint[PhraseProgress]):
         """Missing occurrences of each phrase, their units in all, and how many of these units the longest
         partial phrase already has."""
         if state not in self.summaries:
-            trim_cache(self.summaries)
+            trim_cache(self.summaries, MOST_RESULTS)
             missing = self.missing(add_counts(state.counts, state.ended))
             length = max((length for phrase, length in state.partial if missing[phrase]), default=0)
             self.summaries[state] = missing, self.size(missing), length
@@ -238,9 +238,9 @@ def required_occurrences(phrases: Counter[Phrase], joints: Joints) -> dict[Phras
     return times
 
 
-def trim_cache(results: dict[Key, Result]) -> None:
-    """Empty a cache of MOST_RESULTS entries or more: with many phrases each result is large, too."""
-    if len(results) >= MOST_RESULTS:
+def trim_cache(results: dict[Key, Result], most: int) -> None:
+    """Empty a cache of `most` entries or more: with many phrases each result is large, too."""
+    if len(results) >= most:
         results.clear()
 
 
@@ -286,7 +286,7 @@ class ForbiddenPhrases(Constraint[int]):
     def follow(self, state: int, unit: int) -> int:
         key = (state, unit)
         if key not in self.next:
-            trim_cache(self.next)
+            trim_cache(self.next, MOST_RESULTS)
             for symbol in self.encode(self.spelling.texts[unit]):
                 state = int(self.table[state, symbol])
             # After a forbidden phrase that a forced prefix contains, matching starts anew.
@@ -296,8 +296,7 @@ class ForbiddenPhrases(Constraint[int]):
     def forbidden(self, state: int, left: int) -> NDArray[np.int64]:
         """Units that complete a phrase."""
         if state not in self.completing:
-            if len(self.completing) >= MOST_STATES:
-                self.completing.clear()
+            trim_cache(self.completing, MOST_STATES)
             hits, differs = self.anywhere.copy(), (self.table[state] != self.table[0])[self.first]
             hits[differs] = self.hits(state, np.flatnonzero(differs))
             self.completing[state] = np.sort(self.spelling.columns.order[hits])
@@ -499,7 +498,7 @@ class SearchConstraints:
         ]
         for row in rows:
             number, requirement = self.requirements[sentence[row]]
-            wanted = list(requirement.wanted(states[row][number]))
+            wanted = requirement.wanted(states[row][number])
             if len(wanted) > MOST_WANTED:
                 likely = log_probs[row, torch.tensor(wanted, device=index.device)]
                 best = likely.argsort(descending=True, stable=True)[:MOST_WANTED].tolist()

@@ -13,8 +13,6 @@ from nmt.layers.attention import join_sentences
 from nmt.layers.output import OutputLayer
 from nmt.models.protocols import AnyStepModel, Layered, State, StepModel, Widening
 
-__all__ = ["Ensemble", "Reading", "StepModel", "mean_log_probs"]
-
 
 @dataclass
 class Reading:
