@@ -57,10 +57,10 @@ def compute_both(
     current, second_stream = torch.cuda.current_stream(device), torch.cuda.Stream(device)
     second_stream.wait_stream(current)
     with torch.cuda.stream(second_stream):
-        later = second()
-    sooner = first()
+        second_result = second()
+    first_result = first()
     current.wait_stream(second_stream)
-    return sooner, later
+    return first_result, second_result
 
 
 class RNNEncoder(nn.Module):
@@ -113,13 +113,13 @@ class RNNEncoder(nn.Module):
         start = inputs.new_zeros(len(source.order), cell.state_size)
         if backward is None:
             return cell.unroll(inputs, source.sizes, start)
-        turned = source.reversed_order()
-        states, read_back = compute_both(
+        reversal = source.reversed_order()
+        states, backward_states = compute_both(
             inputs.device,
             lambda: cell.unroll(inputs, source.sizes, start),
-            lambda: backward.unroll(inputs.index_select(0, turned), source.sizes, start),
+            lambda: backward.unroll(inputs.index_select(0, reversal), source.sizes, start),
         )
-        return torch.cat([states, read_back.index_select(0, turned)], 1)
+        return torch.cat([states, backward_states.index_select(0, reversal)], 1)
 
     @property
     def shares_prefixes(self) -> bool:

@@ -98,16 +98,13 @@ class DeepOutput(nn.Module):
         assert self.context is not None, "this output has no context"
         return F.linear(context, self.context)
 
-    def features(self, hidden: Tensor, previous: Tensor, context: Tensor | None = None) -> Tensor:
-        """hidden (N, H), embedding of the previous word (N, E), projected context (N, 2M) -> (N, K)"""
-        return self.combine(hidden, self.project_previous(previous), context)
-
     def project_previous(self, previous: Tensor) -> Tensor:
         """O_y e(y): (N, E) -> (N, 2M)"""
         return F.linear(previous, self.previous)
 
     def combine(self, hidden: Tensor, previous: Tensor, context: Tensor | None = None) -> Tensor:
-        """Like `features`, but from the projected previous word: (N, H), (N, 2M), (N, 2M) -> (N, K)"""
+        """Output features from hidden states (N, H), projected previous words (N, 2M) and projected contexts
+        (N, 2M): (N, K)"""
         sums = F.linear(hidden, self.hidden, self.bias) + previous
         if context is not None:
             sums = sums + context
@@ -263,13 +260,13 @@ class RNNDecoder(nn.Module):
             hidden = self._unroll(
                 embedded, target, starts[0], repeat(self.cell.project_context(c), target.sizes)
             )  # (N, H)
-            seen, weights = repeat(self.output.project_context(c), target.sizes), None
+            output_context, weights = repeat(self.output.project_context(c), target.sizes), None
         else:
             hidden, contexts, weights = self._attend(self.attention, embedded, encoded, target, starts[0])
-            seen = self.output.project_context(contexts)
+            output_context = self.output.project_context(contexts)
         for cell, start in zip(self.upper_cells, starts[1:], strict=True):
             hidden = cell.unroll(F.dropout(hidden, self.dropout, self.training), target.sizes, start)
-        return self.output.features(hidden, embedded, seen), weights
+        return self.output.combine(hidden, self.output.project_previous(embedded), output_context), weights
 
     def _unroll(self, embedded: Tensor, target: Packed, start: Tensor, context: Tensor) -> Tensor:
         if self.first_word == "step":
@@ -370,20 +367,20 @@ class RNNDecoder(nn.Module):
         parts = state.hidden.split([self.cell.state_size, *(cell.state_size for cell in self.upper_cells)], 1)
         if self.attention is None:
             assert sources.cell is not None and sources.output is not None
-            into_cell = sources.cell.index_select(0, state.sentence)
-            seen = sources.output.index_select(0, state.sentence)
+            cell_context = sources.cell.index_select(0, state.sentence)
+            output_context = sources.output.index_select(0, state.sentence)
         else:
             assert sources.memory is not None
             context, weights = self.attention(self.cell.output(parts[0]), sources.memory, state.sentence)
-            into_cell, seen = context.split([len(self.cell.inputs), len(self.output.hidden)], 1)
+            cell_context, output_context = context.split([len(self.cell.inputs), len(self.output.hidden)], 1)
         hidden = parts[0]
         if not (first and self.first_word == "initial"):
-            hidden = self.cell.advance(words.cell, hidden, into_cell)
+            hidden = self.cell.advance(words.cell, hidden, cell_context)
         after, top = [hidden], self.cell.output(hidden)
         for cell, below in zip(self.upper_cells, parts[1:], strict=True):
             after.append(cell.step(top, below))
             top = cell.output(after[-1])
-        features = self.output.combine(top, words.output, seen)
+        features = self.output.combine(top, words.output, output_context)
         return features, replace(
             state, hidden=torch.cat(after, 1) if len(after) > 1 else hidden, weights=weights
         )

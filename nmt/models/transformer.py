@@ -160,9 +160,9 @@ class TransformerState:
         shared = [state.cache for state in states if isinstance(state.cache, SentenceCache)]
         if len(shared) == len(states):
             index, first, packed = sentence.split([len(state.sentence) for state in states]), 0, []
-            for part, own, of in zip(shared, used, index, strict=True):
-                packed.append(part.sentences(own, of - first, 0))
-                first += len(own)
+            for part, sentences, of_rows in zip(shared, used, index, strict=True):
+                packed.append(part.sentences(sentences, of_rows - first, 0))
+                first += len(sentences)
             cache = SentenceCache.join(packed, int(torch.bincount(sentence).max()) if len(sentence) else 1)
         else:
             cache = KeyValueCache.join([state.columns for state in states])

@@ -160,7 +160,9 @@ def test_maxout_takes_the_larger_of_neighbors() -> None:
     h, y, c = (torch.randn(1, size, dtype=torch.float64) for size in (H, E, C))
     sums = (layer.hidden @ h[0] + layer.previous @ y[0] + layer.context @ c[0]).tolist()
     expected = [max(sums[2 * i], sums[2 * i + 1]) for i in range(M)]
-    assert layer.features(h, y, layer.project_context(c))[0].tolist() == pytest.approx(expected)
+    assert layer.combine(h, layer.project_previous(y), layer.project_context(c))[0].tolist() == pytest.approx(
+        expected
+    )
 
 
 def test_probabilities_sum_to_one() -> None:
