@@ -391,8 +391,8 @@ class _AttentiveGRUFunction(torch.autograd.Function):
 
 def values_gradient(weights: Tensor, d_context: Tensor, cell: Tensor, sizes: list[int]) -> Tensor:
     """Gradient of the annotations, Σ_i a_ij d_i: attention weights (N, L), gradients of contexts (N, D) ->
-    (B, L, D). One matrix product per sentence, over all its steps. `cell` (N,): the place of each word in a
-    grid (B, T), flattened; `sizes`: the number of rows at each step."""
+    (B, L, D). One matrix product per sentence, over all its steps. `cell` (N,): the position of each word in
+    a grid (B, T), flattened; `sizes`: the number of rows at each step."""
     L, D, B = weights.shape[1], d_context.shape[1], sizes[0]
     grid_a = weights.new_zeros(B * len(sizes), L).index_copy_(0, cell, weights).view(B, -1, L)
     grid_d = weights.new_zeros(B * len(sizes), D).index_copy_(0, cell, d_context).view(B, -1, D)

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 
-def orthogonal(size: int, generator: torch.Generator | None = None) -> Tensor:
+def orthogonal(size: int) -> Tensor:
     """A random orthogonal matrix, the left singular vectors of a white Gaussian one: (size, size), UᵀU =
     I."""
-    vectors: Tensor = torch.linalg.svd(torch.randn(size, size, generator=generator))[0]
+    vectors: Tensor = torch.linalg.svd(torch.randn(size, size))[0]
     return vectors
 
 

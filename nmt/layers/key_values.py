@@ -34,19 +34,19 @@ class HeadGrid:
         row = index.new_zeros(S * W).index_copy_(0, index, torch.arange(len(index), device=device))
         head = torch.arange(heads, device=device)
         part = heads * torch.arange(parts, device=device)[:, None, None, None]
-        # `into`: the vector for each position of the grid; `back`: the position in the grid of each vector. A
-        # position of padding gets the vectors of the first hypothesis, which nobody reads.
-        self.into = (row.view(S, 1, W) * parts * heads + part + head[:, None]).flatten()
-        self.back = ((index // W * heads)[:, None] + head).mul_(W).add_((index % W)[:, None]).flatten()
+        # `vectors`: the vector for each position of the grid; `positions`: the position in the grid of each
+        # vector. A position of padding gets the vectors of the first hypothesis, which nobody reads.
+        self.vectors = (row.view(S, 1, W) * parts * heads + part + head[:, None]).flatten()
+        self.positions = ((index // W * heads)[:, None] + head).mul_(W).add_((index % W)[:, None]).flatten()
 
     def pad(self, values: Tensor) -> Tensor:
         """(R, parts * D) -> (parts, S * h, W, d)"""
         rows = values.view(-1, values.shape[1] // (self.shape[0] * self.heads))
-        return rows.index_select(0, self.into).view(*self.shape, -1)
+        return rows.index_select(0, self.vectors).view(*self.shape, -1)
 
     def unpad(self, grid: Tensor) -> Tensor:
         """(S * h, W, d) -> (R, D)"""
-        rows = grid.flatten(0, 1).index_select(0, self.back)
+        rows = grid.flatten(0, 1).index_select(0, self.positions)
         return rows.view(-1, self.heads * rows.shape[1])
 
 

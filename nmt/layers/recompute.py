@@ -24,7 +24,7 @@ def unroll_in_segments(
     inputs (N, E), start (R, S) -> features (N, H), and the last state (R, S). `sizes`: rows of each step;
     `masks`: dropout masks (N, H), one for each layer, drawn beforehand so that the second computation uses
     the same."""
-    parts = [sizes[at : at + steps] for at in range(0, len(sizes), steps)]
+    parts = [sizes[first : first + steps] for first in range(0, len(sizes), steps)]
     rows = [sum(part) for part in parts]
     split = [mask.split(rows) for mask in masks]
     segments, state = [], start

@@ -482,6 +482,8 @@ class Stack(nn.Module):
         x = self.embed(token_ids, step.lengths)
         for index, layer in enumerate(self.blocks):
             own = partial(layer.attention.step, step=step, layer=index)
-            seen = layer.source and source and partial(layer.source.step, step=source, layer=index)
-            x = layer(x, own, seen)
+            to_source = None
+            if layer.source is not None and source is not None:
+                to_source = partial(layer.source.step, step=source, layer=index)
+            x = layer(x, own, to_source)
         return x if self.norm is None else self.norm(x)

@@ -232,7 +232,7 @@ def trie_scores(model: Any, texts: Sequence[Ids], ends: bool, first_word: int = 
     `first_word`: the id that the model reads before the first word."""
     if not texts:
         return np.zeros(0)
-    levels = prefix_tree.levels(texts, [0] * len(texts))
+    levels = prefix_tree.levels(texts)
     words, index = level_words(levels)
     ids = on_device(np.where(words == BOS, first_word, words), model.device)
 

@@ -84,7 +84,6 @@ def alone(words: int, inputs: int) -> None:
             "flat softmax, the greatest of all": lambda: best(flat, features),
             "learned tree, branch and bound": lambda: tree.best_words(features, 1),
             "learned tree, the greatest of all": lambda: best(tree, features),
-            "learned tree, beam of 1": lambda: tree.best_words(features, 1, width=1),
         },
         3,
     )

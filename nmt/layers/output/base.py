@@ -112,9 +112,9 @@ class OutputLayer(nn.Module):
         """Whether `best_words` finds a beam's few best words faster than `log_probs` scores all words."""
         return False
 
-    def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
+    def best_words(self, features: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """log p and ids of the `count` most likely words, best first, without gradient and without computing
-        log p of all words: (R, K) -> (R, count) twice. `width`: of a beam search; 0: exact."""
+        log p of all words: (R, K) -> (R, count) twice"""
         raise NotImplementedError
 
     def scores(self, features: Tensor) -> Tensor:

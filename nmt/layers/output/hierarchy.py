@@ -213,7 +213,7 @@ class _PathLogProbs(torch.autograd.Function):
 # ---- best words --------------------------------------------------------------------------------------------
 # Finds the most likely words without computing all probabilities, by branch and bound: a node is opened only
 # if the path to it is more likely than the best words so far, so the result is exact (Jernite 2018, section
-# 3.5). With a width it is a beam search over the tree, which is not exact.
+# 3.5).
 #
 # R rows of features, r of them still being searched; a node has at most M children; b nodes of a row are
 # opened at a time, and F are waiting to be opened.
@@ -245,14 +245,13 @@ class BestSoFar:
 
 @torch.no_grad()
 def search_tree(
-    features: Tensor, weights: NodeWeights, below: Tensor, word: Tensor, count: int, width: int = 0
+    features: Tensor, weights: NodeWeights, below: Tensor, word: Tensor, count: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Find the `count` most likely words of each row of features, best first. Returns log p and words, (R,
     count) each, padded with -inf and -1, and the indices (r,) of rows whose search exceeded the limit; score
     these exhaustively.
 
     `below`, `word` (E,): the node, or else the word, that each row of the matrix leads to; -1 for none.
-    `width`: beam search that keeps this many nodes per level; 0: exact search.
     """
     M = int((weights.starts[1:] - weights.starts[:-1]).max())
     best = BestSoFar(len(features), count, features)
@@ -262,23 +261,20 @@ def search_tree(
     for _ in range(BOUND_ROUNDS):
         if not len(rows):
             break
-        chosen, index = value.topk(min(width or NODES_AT_A_TIME, value.shape[1]), 1)
+        chosen, index = value.topk(min(NODES_AT_A_TIME, value.shape[1]), 1)
         use = chosen > best.values[rows, -1:]
         total, row = open_children(features, weights, rows, chosen, node.gather(1, index), use, M)
         best.add(rows, total.masked_fill(word[row] < 0, -torch.inf), word[row])
         inner = total.masked_fill(below[row] < 0, -torch.inf)
-        if not width:
-            inner = torch.cat([value.scatter(1, index, -torch.inf), inner], 1)
-            node = torch.cat([node, below[row]], 1)
-        else:
-            node = below[row]
-        hope = inner > best.values[rows, -1:]
-        left = hope.sum(1)
-        live = left > 0
+        inner = torch.cat([value.scatter(1, index, -torch.inf), inner], 1)
+        node = torch.cat([node, below[row]], 1)
+        promising = inner > best.values[rows, -1:]
+        counts = promising.sum(1)
+        live = counts > 0
         rows = rows[live]
         if len(rows):
-            inner = inner.masked_fill(~hope, -torch.inf)[live]
-            value, index = inner.topk(int(left.max()), 1)
+            inner = inner.masked_fill(~promising, -torch.inf)[live]
+            value, index = inner.topk(int(counts.max()), 1)
             node = node[live].gather(1, index)
     return best.values, best.words, rows
 
@@ -482,12 +478,12 @@ class Hierarchical(OutputLayer):
         return self.vocab_size >= LARGE_VOCABULARY and levels <= SHALLOW and even
 
     @torch.no_grad()
-    def best_words(self, features: Tensor, count: int, width: int = 0) -> tuple[Tensor, Tensor]:
+    def best_words(self, features: Tensor, count: int) -> tuple[Tensor, Tensor]:
         below, word = torch.full_like(self.node, -1), torch.full_like(self.node, -1)
         below[self.above[1:]] = torch.arange(1, len(self.above), device=below.device)
         word[self.leaf] = torch.arange(len(self.leaf), device=word.device)
         weights = NodeWeights(self.rows, self.whole_bias(), self.starts)
-        values, words, unfinished = search_tree(features, weights, below, word, count, width)
+        values, words, unfinished = search_tree(features, weights, below, word, count)
         for rows in unfinished.split(PLAIN) if len(unfinished) else ():
             top, which = self.log_probs(features[rows]).topk(min(count, self.vocab_size), 1)
             values[rows, : top.shape[1]], words[rows, : top.shape[1]] = top, which

@@ -156,7 +156,7 @@ def test_each_pair_once(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # ---- best words --------------------------------------------------------------------------------------------
-# The best words by branch and bound are those of all words; a wide beam over the tree finds them too.
+# The best words by branch and bound are those of all words.
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -198,17 +198,6 @@ def test_rows_that_are_given_up_are_computed_in_full(rounds: int, monkeypatch: p
         values, words = make("huffman").best_words(features(30), count)
         wanted = make("huffman").log_probs(features(30)).detach().topk(min(count, V), 1)
         assert torch.allclose(values[:, :V], wanted.values) and torch.equal(words[:, :V], wanted.indices)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_beam_over_the_tree(kind: str) -> None:
-    """A width of all nodes is exact; a narrow one finds words whose log p is right, and no better ones."""
-    layer, given = make(kind), features(30) * 2
-    whole = layer.log_probs(given).detach()
-    assert torch.equal(layer.best_words(given, 2, width=V)[1], whole.topk(2, 1).indices)
-    found, words = layer.best_words(given, 1, width=1)
-    assert torch.allclose(found, whole.gather(1, words), atol=1e-12)
-    assert (found[:, 0] <= whole.amax(1) + 1e-12).all()
 
 
 # ---- classes -----------------------------------------------------------------------------------------------
