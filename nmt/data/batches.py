@@ -137,12 +137,12 @@ def batch_ends(sizes: Ints, tokens: int) -> list[int]:
     is a batch of its own.
     """
     totals = sizes.cumsum(1)
-    most = full_batch_ends(totals, tokens)
-    if len(most) < 2:
-        return most
-    limits = range(-(-int(totals[:, -1].max()) // len(most)), tokens)
-    alike = bisect_left(limits, True, key=lambda limit: len(full_batch_ends(totals, limit)) <= len(most))
-    return full_batch_ends(totals, limits[alike]) if alike < len(limits) else most
+    ends = full_batch_ends(totals, tokens)
+    if len(ends) < 2:
+        return ends
+    limits = range(-(-int(totals[:, -1].max()) // len(ends)), tokens)
+    index = bisect_left(limits, True, key=lambda limit: len(full_batch_ends(totals, limit)) <= len(ends))
+    return full_batch_ends(totals, limits[index]) if index < len(limits) else ends
 
 
 def full_batch_ends(totals: Ints, tokens: int) -> list[int]:
@@ -448,7 +448,7 @@ class BatchStream:
         order = self.order_by_length(rows)
         if self.tokens:
             return np.split(order, batch_ends(self.corpus.sizes(rows[order]), self.tokens)[:-1])
-        return [order[at : at + self.batch_size] for at in range(0, len(rows), self.batch_size)]
+        return [order[first : first + self.batch_size] for first in range(0, len(rows), self.batch_size)]
 
     def rows(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[NDArray[np.int64]]:
         """Yield corpus rows of the pairs of each batch of an epoch, from batch `start` on, that belongs to

@@ -345,10 +345,10 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
     """
     for key in ALIGNMENTS:
         if getattr(config, key):
+            exception = " without training.guided_alignment" if key == "alignment" else ""
             raise ConfigError(
-                f"data.{key}: for model.type joint only; other models read no alignment"
-                + " without training.guided_alignment" * (key == ALIGNMENTS[0])
-                + "; leave it out"
+                f"data.{key}: for model.type joint only; other models read no alignment{exception}; leave it "
+                "out"
             )
     check_pairs(config, thorough)
 

@@ -84,8 +84,8 @@ class ChunkStream:
         """Yield the chunks of an epoch, from number `start` on, that belong to `share`."""
         origin = np.arange(self.tracks) * self.length
         for number in filter(share.has, range(start, self.count(epoch))):
-            at = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))
-            positions = at[:, None] + origin  # (T, B)
+            steps = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))
+            positions = steps[:, None] + origin  # (T, B)
             ids = self.text[positions].astype(np.int64)
             previous = self.text[np.maximum(positions - 1, 0)].astype(np.int64)
             if number == 0:

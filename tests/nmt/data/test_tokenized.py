@@ -8,7 +8,7 @@ import pytest
 
 from nmt.data.corpus import CorpusConfig, FilterConfig
 from nmt.data.tokenized import Digests, ListedText, TokenizedText, close_file
-from nmt.errors import DataError
+from nmt.errors import DataError, UserError
 from nmt.io import files
 from nmt.text import truecase
 from nmt.text.pipeline import SideConfig, TextPipeline
@@ -168,6 +168,14 @@ def test_corpora_follow_each_other_and_each_has_its_own_filters(
         assert list(text.rows()) == PAIRS + [PAIRS[row] for row in (0, 1, 4, 6)]
     assert text.sizes == [7, 4]
     assert caplog.messages == ["corpus b: 7 lines, dropped: 1 copy, 1 duplicate, 1 empty"]
+
+
+def test_a_full_disk_names_the_file_of_digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = open("/dev/full", "w+b")
+    monkeypatch.setattr("nmt.data.tokenized.TemporaryFile", lambda: file)
+    with pytest.raises(UserError, match="temporary file: cannot write: No space left"):
+        print(ListedText([corpus_config(tmp_path, drop_duplicates=True)]).sizes)
+    close_file(file)
 
 
 def test_filters_that_leave_nothing_are_named(tmp_path: Path) -> None:
