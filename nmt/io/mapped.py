@@ -158,7 +158,7 @@ def map_array(path: Path) -> "NDArray[np.generic]":
 
     try:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError) as error:
+    except Exception as error:  # Python's own parser reads the header, and may raise a MemoryError
         raise DataError(f"{path}: not an array of numpy: {str(error)[:100]}") from error
 
 

@@ -15,7 +15,7 @@ contexts in the model.
 import math
 import os
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
@@ -96,6 +96,10 @@ class NgramModel(texts.NgramTextScorer):
     def encode(self, words: Sequence[str]) -> list[int]:
         """Map words to ids; words without a unigram become <unk>."""
         return list(map(self.ids.get, words, repeat(self.unknown)))
+
+    def text(self, ids: Iterable[int]) -> str:
+        """The words with these ids, with blanks between them."""
+        return " ".join(self.words[index] for index in ids)
 
     def nodes(self, text: Ints, first: Ints) -> list[Ints]:
         """For each n the node of the n-gram that ends at each token, (N,) each; -1 if the model lacks it.
@@ -387,12 +391,9 @@ class ArpaReader:
             try:
                 words = parts[1].split(" ")
                 values = logarithm(parts[0]), logarithm(parts[2]) if len(parts) > 2 and parts[2] else 0.0
-                if (
-                    len(words) != n
-                    or len(parts) > 3
-                    or not (values[0] <= 0 and math.isfinite(values[1]))
-                    or math.isnan(values[0])
-                ):
+                if len(words) != n or not all(words) or len(parts) > 3:
+                    raise ValueError
+                if not (values[0] <= 0 and math.isfinite(values[1])):
                     raise ValueError
             except (ValueError, IndexError):
                 raise self.error(
@@ -422,7 +423,7 @@ class ArpaReader:
         """Read the section of `size` n-grams of order n > 1. `model`: has all shorter n-grams. DataError for
         a malformed line, an unknown word, a repeated n-gram, or one whose first n - 1 words are not an
         n-gram; OSError if the disk is full."""
-        start, table = self.number, WordLookup(model.words)
+        table = WordLookup(model.words)
         keys = GrowingArray(storage, np.int64)  # not sized by the header, which may be wrong
         log10, backoff = GrowingArray(storage, np.float64), GrowingArray(storage, np.float64)
         self.heading(n)
@@ -439,8 +440,10 @@ class ArpaReader:
             backoff.add(rows.backoff)
         order = np.argsort(keys.values)
         ordered = storage.take(keys.values, order)
-        if (ordered[1:] == ordered[:-1]).any():
-            raise DataError(f"{self.path}:{start}: a {n}-gram is repeated; remove one of its lines")
+        if len(repeated := ordered[1:][ordered[1:] == ordered[:-1]]):
+            parent, last = divmod(int(repeated[0]), len(model.words))
+            gram = model.text([*model.grams(n - 1, slice(parent, parent + 1))[0], last])
+            raise DataError(f"{self.path}: the {n}-gram {gram!r} is repeated; remove one of its lines")
         return NgramOrder(ordered, storage.take(log10.values, order), storage.take(backoff.values, order))
 
     def ngram_keys(self, model: NgramModel, n: int, grams: Ints, first: int) -> Ints:
@@ -451,10 +454,9 @@ class ArpaReader:
             parent = np.where(parent >= 0, model.find(k, parent * V + grams[:, k - 1]), -1)
         if parent.min(initial=0) < 0:
             row = int((parent < 0).argmax())
-            gram = " ".join(model.words[word] for word in grams[row])
             raise DataError(
-                f"{self.path}: {n}-gram {first + row + 1} ({gram!r}): its first {n - 1} words are not a "
-                f"{n - 1}-gram of this file; KenLM refuses this too"
+                f"{self.path}: {n}-gram {first + row + 1} ({model.text(grams[row])!r}): its first {n - 1} words "
+                f"are not a {n - 1}-gram of this file; KenLM refuses this too"
             )
         return parent * V + grams[:, n - 1]
 

@@ -148,7 +148,7 @@ def check_sums(model: NgramModel, n: int, masses: BackoffMasses) -> None:
     difference = np.where(masses.defined, masses.own - weights * masses.lower, np.minimum(masses.own, 0))
     worst = int(np.abs(difference).argmax())
     if abs(difference[worst]) > MOST_DIFFERENCE:
-        context = " ".join(model.words[word] for word in model.grams(n - 1)[worst])
+        context = model.text(model.grams(n - 1)[worst])
         raise DataError(
             f"the probabilities after {context!r} sum to {1 - difference[worst]:.3g}, expected 1; only a "
             "model of probabilities can be pruned, not one of stupid-backoff"

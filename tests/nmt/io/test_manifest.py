@@ -175,6 +175,15 @@ def test_read_is_written(tmp_path: Path) -> None:
     assert mapped.is_mapped(tmp_path / "folder") and not mapped.is_mapped(tmp_path)
 
 
+@pytest.mark.parametrize("header", ["(" * 9000, "-" * 9000 + "1", "[" * 900, "{'shape': 1}", "1"])
+def test_a_header_that_is_none(header: str, tmp_path: Path) -> None:
+    """numpy lets Python parse it: errors of the tokenizer, and of its own memory, are of the file, too."""
+    text = header.encode() + b"\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+    with pytest.raises(DataError, match=r"a\.npy: not an array of numpy"):
+        mapped.map_array(tmp_path / "a.npy")
+
+
 @pytest.mark.parametrize("lacking", [1, 100, 10_000])
 def test_a_disk_that_is_full_near_the_end_of_an_array(lacking: int, tmp_path: Path) -> None:
     """numpy's own writing loses the last bytes without an error."""

@@ -308,14 +308,16 @@ def test_a_closed_vocabulary_gives_unknown_words_nothing(tmp_path: Path) -> None
             "lm:17: expected log10 p, 2 words and a back-off weight, a tab between them, found ''",
         ),
         (("-0.4\tthe dog", "0.4\tthe dog"), "lm:15: expected log10 p, 2 words"),
+        (("-0.4\tthe dog", "nan\tthe dog"), "lm:15: expected log10 p, 2 words"),
         (("-0.4\tthe dog", "-0.4\tthe"), "lm:15: expected log10 p, 2 words"),
+        (("-1.0\tdog", "-1.0\t"), "lm:11: expected log10 p, 1 words"),
         (("-0.4\tthe dog\t-0.05", "-0.4\tthe dog\tnan"), "lm:15: expected log10 p, 2 words"),
         (("-0.4\tthe dog", "-0.4\tthe cat"), "lm:15: 'cat' is not a unigram of this file"),
         (
             ("-0.2\t<s> the\t-0.1", "-0.2\tdog the\t-0.1"),
             "3-gram 1 ('<s> the dog'): its first 2 words are not a 2-gram of this file; KenLM",
         ),
-        (("-0.6\tdog </s>", "-0.4\tthe dog\t-0.05"), "a 2-gram is repeated"),
+        (("-0.6\tdog </s>", "-0.4\tthe dog\t-0.05"), "the 2-gram 'the dog' is repeated"),
         (("-1.0\tdog", "-1.0\tthe"), "lm:11: the unigram 'the' is repeated"),
         (("</s>\n", "</S>\n"), "no unigram </s>"),
         (
