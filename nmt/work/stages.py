@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, BinaryIO, TypeAlias
 
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks
@@ -72,62 +72,61 @@ def write_parts(path: Path, parts: Iterable[Part]) -> None:
                 out.write(buffer)
 
 
-def part_entry(path: Path, number: int) -> tuple[int, int, int]:
-    """Offset, length in bytes and CRC-32 of part `number`, counted from 0. Raises Damaged if the file is
-    missing or truncated."""
+@contextmanager
+def open_parts(path: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a file of parts, and read their number. Raises Damaged if it is missing or has no valid header, and
+    if reading fails in the block."""
     try:
         with open(path, "rb") as stream:
-            stream.seek(PARTS_HEAD + PART_ENTRY.size * number)
-            start, size, checksum = PART_ENTRY.unpack(stream.read(PART_ENTRY.size))
-            if start + size > os.fstat(stream.fileno()).st_size:
+            head = stream.read(PARTS_HEAD)
+            if not head.startswith(PARTS_MAGIC):
                 raise damaged_file(path)
+            yield stream, PART_COUNT.unpack(head[len(PARTS_MAGIC) :])[0]
     except (OSError, struct.error) as error:
         raise damaged_file(path) from error
-    return start, size, checksum
+
+
+def load_part(stream: BinaryIO, path: Path, number: int) -> tuple[int, bytes]:
+    """Read the offset and the content of part `number`, counted from 0, from an open file. Raises Damaged if it
+    is not what was written; `path` is for the message."""
+    stream.seek(PARTS_HEAD + PART_ENTRY.size * number)
+    start, size, checksum = PART_ENTRY.unpack(stream.read(PART_ENTRY.size))
+    if start + size > os.fstat(stream.fileno()).st_size:
+        raise damaged_file(path)
+    stream.seek(start)
+    content = stream.read(size)
+    if len(content) != size or zlib.crc32(content) != checksum:
+        raise damaged_file(path)
+    return start, content
 
 
 def read_part(path: Path, number: int) -> bytes:
     """Read part `number`, counted from 0. Raises Damaged if it is not what was written."""
-    start, size, checksum = part_entry(path, number)
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(start)
-            content = stream.read(size)
-    except OSError as error:
-        raise damaged_file(path) from error
-    if len(content) != size or zlib.crc32(content) != checksum:
-        raise damaged_file(path)
-    return content
+    with open_parts(path) as (stream, _):
+        return load_part(stream, path, number)[1]
 
 
 def count_parts(path: Path) -> int:
     """Read the number of parts of a file. Raises Damaged if it has no valid header."""
-    try:
-        with open(path, "rb") as stream:
-            head = stream.read(PARTS_HEAD)
-    except OSError as error:
-        raise damaged_file(path) from error
-    if len(head) < PARTS_HEAD or not head.startswith(PARTS_MAGIC):
-        raise damaged_file(path)
-    count: int = PART_COUNT.unpack_from(head, len(PARTS_MAGIC))[0]
-    return count
+    with open_parts(path) as (_, count):
+        return count
 
 
 def is_complete(path: Path) -> bool:
     """Whether the file exists with all its parts as they were written."""
     try:
-        size = path.stat().st_size
-        number = count_parts(path)
-        end = PARTS_HEAD + PART_ENTRY.size * number
-        if end > size:
-            return False
-        for part in range(number):
-            if part_entry(path, part)[0] != end:
+        with open_parts(path) as (stream, count):
+            size, end = os.fstat(stream.fileno()).st_size, PARTS_HEAD + PART_ENTRY.size * count
+            if end > size:
                 return False
-            end += len(read_part(path, part))
-    except (Damaged, OSError):
+            for number in range(count):
+                start, content = load_part(stream, path, number)
+                if start != end:
+                    return False
+                end += len(content)
+            return end == size
+    except Damaged:
         return False
-    return end == size
 
 
 # ---- stages ------------------------------------------------------------------------------------------------
