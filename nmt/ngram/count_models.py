@@ -455,8 +455,8 @@ class ArpaReader:
         if parent.min(initial=0) < 0:
             row = int((parent < 0).argmax())
             raise DataError(
-                f"{self.path}: {n}-gram {first + row + 1} ({model.text(grams[row])!r}): its first {n - 1} words "
-                f"are not a {n - 1}-gram of this file; KenLM refuses this too"
+                f"{self.path}: {n}-gram {first + row + 1} ({model.text(grams[row])!r}): its first {n - 1} "
+                f"words are not a {n - 1}-gram of this file; KenLM refuses this too"
             )
         return parent * V + grams[:, n - 1]
 

@@ -74,8 +74,8 @@ def write_parts(path: Path, parts: Iterable[Part]) -> None:
 
 @contextmanager
 def open_parts(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a file of parts, and read their number. Raises Damaged if it is missing or has no valid header, and
-    if reading fails in the block."""
+    """Open a file of parts, and read their number. Raises Damaged if it is missing or has no valid header,
+    and if reading fails in the block."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(PARTS_HEAD)
@@ -87,8 +87,8 @@ def open_parts(path: Path) -> Iterator[tuple[BinaryIO, int]]:
 
 
 def load_part(stream: BinaryIO, path: Path, number: int) -> tuple[int, bytes]:
-    """Read the offset and the content of part `number`, counted from 0, from an open file. Raises Damaged if it
-    is not what was written; `path` is for the message."""
+    """Read the offset and the content of part `number`, counted from 0, from an open file. Raises Damaged if
+    it is not what was written; `path` is for the message."""
     stream.seek(PARTS_HEAD + PART_ENTRY.size * number)
     start, size, checksum = PART_ENTRY.unpack(stream.read(PART_ENTRY.size))
     if start + size > os.fstat(stream.fileno()).st_size:
