@@ -6,6 +6,7 @@ uniformly whatever their counts (Cho et al. 2014a, section 3.1; van Merriënboer
 
 import hashlib
 import re
+import stat
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -155,18 +156,12 @@ def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
 
 
 def check_corpora_text(corpora: Sequence[CorpusConfig], thorough: bool) -> None:
-    """DataError for files that are missing, empty, or not regular files. `thorough` also reads all text once,
-    to report bad text, files of unequal length, and lines that already have a tag."""
+    """DataError as from `check_text_file`. `thorough` also reads all text once, to report bad text, files of
+    unequal length, and lines that already have a tag."""
     tags = corpus_tags(corpora)
     for corpus in corpora:
         for path in (corpus.source, corpus.target):
-            if not Path(path).is_file():
-                files.existing([path])
-                raise DataError(
-                    f"{path}: not a regular file; corpora of a list are read several times, so write it to a "
-                    "file"
-                )
-            check_not_empty(path)
+            check_text_file(path)
         if thorough:
             files.check_parallel(corpus.source, corpus.target)
             for path in (corpus.source, corpus.target):
@@ -383,17 +378,21 @@ def check_pairs(config: DataConfig, thorough: bool) -> None:
             "both empty"
         )
     parallel = (config.train_source, config.train_target), (config.dev_source, config.dev_target)
-    for path in (*parallel[0], config.phrase_table, *parallel[1]):
-        check_not_empty(path)
+    for path in filter(None, (*parallel[0], config.phrase_table, *parallel[1])):
+        check_text_file(path)
     for pair in parallel:
         if thorough and pair[0]:
             files.check_parallel(*pair)
     check_corpora_text(config.corpora, thorough)
 
 
-def check_not_empty(path: str) -> None:
-    """DataError for a file without lines; an empty path passes."""
-    if path and next(iter(files.read_byte_lines(path)), None) is None:
+def check_text_file(path: str) -> None:
+    """DataError for a file that is missing, not a regular file, or without lines."""
+    if not stat.S_ISREG(files.status(path).st_mode):
+        raise DataError(
+            f"{path}: not a regular file; training reads a text several times, so write it to a file"
+        )
+    if next(iter(files.read_byte_lines(path)), None) is None:
         raise DataError(f"{path}: empty file, expected one sentence a line")
 
 
@@ -417,7 +416,7 @@ def check_text_config(config: DataConfig, thorough: bool = False) -> None:
         if getattr(config, key):
             raise ConfigError(f"data.{key}: for translators only; leave it out")
     for path in filter(None, (config.train_text, config.dev_text)):
-        check_not_empty(path)
+        check_text_file(path)
         if thorough:
             for _ in files.read_lines(path):
                 pass

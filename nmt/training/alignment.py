@@ -17,7 +17,7 @@ from nmt.data.binarized import (
     read_stamp,
     store,
 )
-from nmt.data.corpus import ALIGNMENTS, DataConfig, aligned_stamp, check_not_empty, check_pairs
+from nmt.data.corpus import ALIGNMENTS, DataConfig, aligned_stamp, check_pairs, check_text_file
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
@@ -57,9 +57,10 @@ def check_aligned(config: DataConfig, thorough: bool = False) -> None:
                 if pair[0]
                 else f"data.{key}: given without the text that it aligns"
             )
-        check_not_empty(path)
-        if thorough and path:
-            files.check_parallel(*pair, path)
+        if path:
+            check_text_file(path)
+            if thorough:
+                files.check_parallel(*pair, path)
 
 
 def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
@@ -173,7 +174,7 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
             )
     for name in ("source", "target"):
         check_unjoined(getattr(config, name), name)
-    check_not_empty(config.alignment)
+    check_text_file(config.alignment)
     if thorough:
         files.check_parallel(config.train_source, config.train_target, config.alignment)
 

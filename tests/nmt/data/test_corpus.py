@@ -1,5 +1,6 @@
 """What a corpus is made from."""
 
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -261,5 +262,9 @@ def test_text_with_a_tag_is_refused_with_its_line(tmp_path: Path) -> None:
         check("a", "empty", thorough=False)
     with pytest.raises(DataError, match="/none: cannot read"):
         check("none", "b", thorough=False)
-    with pytest.raises(DataError, match="not a regular file"):
-        check(".", "b", thorough=False)
+    os.mkfifo(tmp_path / "pipe")
+    for name in (".", "pipe"):
+        with pytest.raises(DataError, match="not a regular file; training reads a text several times"):
+            check(name, "b", thorough=False)
+        with pytest.raises(DataError, match="not a regular file; training reads a text several times"):
+            check_text_config(DataConfig(train_text=str(tmp_path / name)))
