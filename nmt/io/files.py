@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import AnyStr, BinaryIO, cast
 
-from nmt.errors import DataError, UserError
+from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import numbers
 
 # ---- folders -----------------------------------------------------------------------------------------------
@@ -488,6 +488,14 @@ def write_text(path: str | Path, lines: Iterable[str]) -> None:
     fails."""
     with Writing(path) as out:
         out.write_lines(lines)
+
+
+def require_files(paths: Iterable[str | Path], reason: str) -> None:
+    """ConfigError for stdin and for a pipe, such as that of `<(command)`. `reason`: why they cannot be read,
+    such as `the texts are read twice`."""
+    for path in paths:
+        if str(path) == "-" or (os.path.exists(path) and stat.S_ISFIFO(os.stat(path).st_mode)):
+            raise ConfigError(f"{name_of(path)}: {reason}; give files, not - or a pipe")
 
 
 def existing(paths: Sequence[str | Path]) -> None:

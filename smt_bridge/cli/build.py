@@ -138,8 +138,7 @@ def check_texts(config: BuildConfig) -> None:
     """ConfigError for the standard input, and for a text inside the output folder; DataError for a missing
     text, bytes that are not UTF-8, and parallel texts of unequal length."""
     texts = config.texts()
-    if "-" in texts:
-        raise ConfigError("the texts are read more than once; give files, not -")
+    files.require_files(texts, "the texts are read more than once")
     files.existing(texts)
     folder = Path(config.output).resolve()
     for path in texts:

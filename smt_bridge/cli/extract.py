@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting
 from nmt.compute.resources import peak_memory
-from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli.shared_options import add_memory, add_texts
@@ -24,8 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
     files.existing([args.source, args.target, args.alignment])
-    if "-" in (args.source, args.target, args.alignment):
-        raise ConfigError("the texts are read twice; give files, not -")
+    files.require_files((args.source, args.target, args.alignment), "the texts are read twice")
     executor = arguments.parse_settings(ExecutorConfig, args)
     shared_folder = jobs.shared_folder(args, "smt-extract", executor)
     from smt_bridge.extraction.tables import TableInputs, TableOutputs, build

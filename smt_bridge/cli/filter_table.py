@@ -71,8 +71,9 @@ def check_options(args: argparse.Namespace, pruning: PruneConfig) -> None:
         args.target
     ):
         raise ConfigError("--prune-significance, --source and --target go together")
-    if pruning.prune_entropy and args.table == "-":
-        raise ConfigError("--prune-entropy reads the table twice; give a file, not -")
+    if pruning.prune_entropy:
+        tables = filter(None, (args.table, args.reordering))
+        files.require_files(tables, "--prune-entropy reads the table twice")
     files.existing(
         [path for path in (args.table, *args.input, args.reordering, args.source, args.target) if path]
     )

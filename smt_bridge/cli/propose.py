@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nmt.cli import arguments, jobs, options
 from nmt.cli.arguments import InputPath, add_setting, parse_settings
-from nmt.errors import ConfigError, DataError
+from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.io import files
 from nmt.work import executors, store
@@ -74,8 +74,7 @@ def check_options(args: argparse.Namespace) -> None:
     check_reordering(args)
     lexicons = [f"{args.lexical}.e2f", f"{args.lexical}.f2e"]
     paths = [args.table, *args.input, *([args.reordering] if args.reordering else []), *lexicons]
-    if "-" in paths:
-        raise ConfigError("the table and the texts are read more than once; give files, not -")
+    files.require_files(paths, "the table and the texts are read more than once")
     files.existing(paths)
     arguments.check_separate(
         [("--lexical", path) for path in lexicons],

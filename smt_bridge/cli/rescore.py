@@ -152,14 +152,13 @@ def add_mbr(parser: argparse.ArgumentParser) -> None:
 
 
 def check_options(args: argparse.Namespace) -> None:
-    """ConfigError unless there is --output or --best, and for an n-best list from stdin; DataError for a
-    missing file; both also as from `check_mbr`."""
+    """ConfigError unless there is --output or --best, and for a list or a text that can be read only once;
+    DataError for a missing file; both also as from `check_mbr`."""
     if args.output is None and args.best is None:
         raise ConfigError("nothing to write; give --output, --best or both")
     check_mbr(args)
     files.existing([*args.nbest, args.source])
-    if "-" in args.nbest:
-        raise ConfigError("n-best lists are read twice; give files, not -")
+    files.require_files((*args.nbest, args.source), "lists and text are read twice")
 
 
 def check_mbr(args: argparse.Namespace) -> None:

@@ -76,8 +76,7 @@ def command(argv: Sequence[str] | None) -> None:
     from nmt.ngram import selection
 
     selection.check(args.in_domain, args.general, args.output)
-    if "-" in (*args.in_domain, *args.general):
-        raise ConfigError("- (stdin): the texts are read more than once; give files")
+    files.require_files((*args.in_domain, *args.general), "the texts are read more than once")
     if args.dev and "-" in (*args.output, args.scores):
         raise ConfigError("- (stdout): the table of --dev is printed there; write to files")
     for paths in (args.in_domain, args.general):

@@ -38,8 +38,7 @@ def command(argv: Sequence[str] | None) -> None:
     options.start_log("smt-train", args, times=True)
     paths = [path for path in (args.source, args.target, args.alignment, args.lm_text) if path]
     files.existing([*paths, *([args.add] if args.add else [])])
-    if "-" in paths:
-        raise ConfigError("the texts are read more than once; give files, not -")
+    files.require_files(paths, "the texts are read more than once")
     if not args.alignment and not args.add:
         ALIGNERS[args.method].check()
     from smt_bridge.train_system import add_config, train

@@ -43,8 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv, times=True)
-    if "-" in (args.source, *args.reference):
-        raise ConfigError("the texts are read more than once; give files, not -")
+    files.require_files((args.source, *args.reference), "the texts are read more than once")
     files.check_parallel(args.source, *args.reference)
     from smt_bridge.tuning import loop
 

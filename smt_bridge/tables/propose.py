@@ -296,7 +296,7 @@ class Proposer:
         the best ones, at most `options`."""
         proposals = []
         for source, translations in zip(batch, answers.translations, strict=True):
-            existing = self.table.targets.get(source, set())
+            existing = {*self.table.targets.get(source, ())}
             new = 0
             for words, log_prob in translations:
                 probability = math.exp(min(0.0, log_prob))
@@ -305,6 +305,7 @@ class Proposer:
                 target = " ".join(self.table.words.get(word, escape(word)) for word in words).encode()
                 if target and target not in existing:
                     proposals.append((source, target, probability))
+                    existing.add(target)  # other units may spell the same words
                     new += 1
         return proposals
 

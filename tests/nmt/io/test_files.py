@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import DataError, UserError
+from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, locks, numbers
 from tests.conftest import Command
 
@@ -159,6 +159,15 @@ def test_pipes_are_left_for_the_reading_that_counts(tmp_path: Path) -> None:
     files.check_parallel(tmp_path / "text", "-")
     with pytest.raises(DataError, match="missing: cannot read"):
         files.check_parallel(tmp_path / "pipe", tmp_path / "missing")
+
+
+def test_what_is_read_twice_is_a_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "text").write_text("a\n")
+    files.require_files([tmp_path / "text", tmp_path / "missing"], "it is read twice")
+    for path in ("-", tmp_path / "pipe"):
+        with pytest.raises(ConfigError, match=r"^(<stdin>|.*/pipe): it is read twice; give files"):
+            files.require_files([tmp_path / "text", path], "it is read twice")
 
 
 def test_a_preview_reads_files_without_warnings_and_leaves_streams_alone(
