@@ -385,11 +385,11 @@ class MemoryCell(Cell):
 
 class LSTM(MemoryCell):
     """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. The context,
-    if any, enters all four gates. There is always a bias: `bias` is ignored."""
+    if any, enters all four gates."""
 
     bias: nn.Parameter
 
-    def __init__(self, inputs: int, hidden: int, context: int = 0, bias: bool = True) -> None:
+    def __init__(self, inputs: int, hidden: int, context: int = 0) -> None:
         super().__init__()
         self.hidden = hidden
         self.inputs = nn.Parameter(torch.empty(4 * hidden, inputs))
@@ -454,12 +454,12 @@ class Elman(Cell):
     """The simple recurrent layer of Elman (1990): h_t = σ(V x_t + U h_{t-1} + b) (Jernite 2018, section 1.4).
     It reads no context: `context` of its methods is ignored."""
 
-    def __init__(self, inputs: int, hidden: int, bias: bool = True) -> None:
+    def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__()
         self.hidden, self.context = hidden, None
         self.inputs = nn.Parameter(torch.empty(hidden, inputs))  # V
         self.recurrent = nn.Parameter(torch.empty(hidden, hidden))  # U
-        self.bias = nn.Parameter(torch.zeros(hidden)) if bias else None
+        self.bias = nn.Parameter(torch.zeros(hidden))
 
     def unroll(
         self, inputs: Tensor, sizes: list[int], start: Tensor, context: Tensor | None = None

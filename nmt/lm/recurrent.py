@@ -7,8 +7,9 @@ text from the state after the previous text.
 B sentences or tracks, N words, R rows (hypotheses), H hidden units, S size of a state, V vocabulary.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import torch
@@ -46,7 +47,12 @@ from nmt.lm.base import (
 )
 from nmt.text.vocab import BOS, EOS, SPECIALS, UNK
 
-CELLS: dict[str, type[GRU] | type[LSTM] | type[Elman]] = {"lstm": LSTM, "gru": GRU, "elman": Elman}
+# Each makes a layer of H hidden units, with biases, over inputs of size E: (E, H) -> layer
+CELLS: dict[str, Callable[[int, int], Cell]] = {
+    "lstm": LSTM,
+    "gru": partial(GRU, bias=True),
+    "elman": Elman,
+}
 
 
 @dataclass
@@ -99,7 +105,7 @@ class RecurrentConfig(CellSettings, LMConfig):
             return NormalizedLSTM(inputs, self.hidden)
         if self.cell in CONFIGURED_CELLS:
             return CONFIGURED_CELLS[self.cell](inputs, self.hidden, self)
-        return CELLS[self.cell](inputs, self.hidden, bias=True)
+        return CELLS[self.cell](inputs, self.hidden)
 
 
 class RecurrentLM(FeatureLM):
