@@ -207,7 +207,10 @@ def assemble(parts: list[ConfigPart], preset: str | None) -> RunConfig:
         setters = [part for part in parts if sets_key(part.content, key)]
         return (setters or parts)[-1 if setters else 0].locate(key)
 
-    result = resolve(merge(schema.defaults(kind), [*defaults, *parts], schema), locate)
+    merged = schema.defaults(kind)
+    for part in (*defaults, *parts):
+        merged = merge(merged, part, schema)
+    result = resolve(merged, locate)
     if preset and not any(sets_key(part.content, "data.bpe_merges") for part in parts):
         with locate_errors(locate):
             set_languages(result)
@@ -304,16 +307,9 @@ def read(path: str) -> tuple[Section, str]:
     return cast(Section, content), text
 
 
-def merge(config: DictConfig, parts: Iterable[ConfigPart], schema: Schema) -> DictConfig:
-    """Merge parts into a configuration, one after the other; later ones win. ConfigError for a key that is
-    not in the schema, or a value of the wrong type."""
-    for part in parts:
-        config = merge_part(config, part, schema)
-    return config
-
-
-def merge_part(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
-    """Merge one part into a configuration. ConfigError as from `merge`."""
+def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
+    """Merge a part into a configuration, over the values that this has. ConfigError for a key that is not in
+    the schema, or a value of the wrong type."""
     values = {
         key: value
         for key, value in part.content.items()
@@ -410,7 +406,7 @@ def read_run_config(directory: Path) -> RunConfig:
     part = ConfigPart(content, lambda key: str(directory / CONFIG))
     try:
         schema, kind = choose_schema([part])
-        return resolve(merge(schema.defaults(kind), [part], schema), part.locate)
+        return resolve(merge(schema.defaults(kind), part, schema), part.locate)
     except ConfigError as error:
         path = directory / CONFIG
         message = str(error).removeprefix(f"{path}: ")

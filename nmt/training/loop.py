@@ -411,8 +411,10 @@ def compute_first_batch(job: TrainingJob) -> None:
 
 @contextmanager
 def report_out_of_memory(job: TrainingJob, batches: Sequence[AnyBatch]) -> Iterator[None]:
-    """Context that computes these batches: records the largest batch so far in `job.largest`. UserError, with
-    settings that help, if the batches do not fit into memory."""
+    """Context that computes these batches or, without any, `job.spare`: records the largest batch so far in
+    `job.largest`. UserError, with settings that help, if the batches do not fit into memory."""
+    if not batches and job.spare is not None:
+        batches = [job.spare]
     size = max(map(BatchSize.of, batches), key=lambda batch: batch.tokens, default=BatchSize())
     try:
         yield

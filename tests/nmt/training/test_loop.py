@@ -374,6 +374,13 @@ def test_the_largest_batch_that_fits_is_named(
     assert (tmp_path / "run" / "step-2.pt").exists(), "what was saved is still there"
 
 
+def test_a_process_without_a_batch_of_its_own_names_the_spare_one() -> None:
+    job = make_job()
+    job.spare = of(2, 4)
+    with pytest.raises(UserError, match="in a batch of 2 sentences, 10 units"), report_out_of_memory(job, []):
+        raise CPU
+
+
 def test_other_errors_stay_what_they_are() -> None:
     job = make_job()
     with pytest.raises(RuntimeError, match="a mistake of ours"), report_out_of_memory(job, [of(1, 1)]):
