@@ -140,7 +140,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def languages(args: argparse.Namespace) -> tuple[str, str] | None:
-    """The codes of --languages."""
+    """The two codes of --languages; None without the option."""
     return (args.languages[0], args.languages[1]) if args.languages else None
 
 

@@ -36,7 +36,7 @@ BINARY = (".spm",)
 
 @dataclass
 class Description:
-    """What a file says of its model besides the weights."""
+    """The metadata of a file: everything about its model but the weights."""
 
     version: str  # of the run's format
     name: str  # of the model in results
@@ -230,8 +230,8 @@ def write_file(path: Path, content: str, source: Path) -> None:
 
 def origin_content(description: Description, path: Path) -> dict[str, object]:
     """The content of origin.json: that of the exported run, with the license of the file, or a new one."""
-    if kept := origin(description.files, path):
-        return kept | {"license": description.license}
+    if imported := origin(description.files, path):
+        return imported | {"license": description.license}
     return {
         "format": "nmt-origin 1",
         "kind": "safetensors",
