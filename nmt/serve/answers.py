@@ -15,7 +15,7 @@ from starlette.requests import Request
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import LineHypothesis, Segment, TranslatedLine, TranslateOptions
 from nmt.serve.http_api import BadRequest
-from nmt.serve.queue import LineQueue, QueueClosed, QueueFull, Sender, WaitingLine
+from nmt.serve.queue import LineQueue, QueueClosed, QueueFull, Scores, Sender, WaitingLine
 from nmt.serve.served import ServedEngine
 from nmt.text.pipeline import split_tag
 from nmt.text.sentences import SplitLine, SplitText, split_text
@@ -85,7 +85,7 @@ class EngineAccess:
 
     async def score(
         self, request: Request, served: ServedEngine, pairs: Sequence[tuple[str, str]], tokenized: bool
-    ) -> list[list[float]]:
+    ) -> Scores:
         """Score pairs of lines: natural log p of each unit of each target and of its end symbol. `tokenized`:
         the lines are words between blanks. BadRequest as from `check_lines`, other errors as from
         `translate`; ConfigError for an engine that does not score."""

@@ -198,8 +198,9 @@ class Engine:
         """
         return None
 
-    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        """Compute natural log p of each unit of each pair's target, and of its end symbol. Only for an engine
+    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[tuple[str, float]]]:
+        """Compute natural log p of each unit of each pair's target, and of its end symbol; the units come
+        with it. Only for an engine
         with the capability SCORE. `tokenized`: the lines are words between blanks.
 
         UserError for a pair that is too long.
@@ -289,8 +290,12 @@ class AnyRunEngine(Engine):
                 return answer
         raise InterruptedError
 
-    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        return self.run.for_text(tokenized).word_scores(pairs)
+    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[tuple[str, float]]]:
+        run = self.run.for_text(tokenized)
+        return [
+            list(zip(run.target_units(target), scores, strict=True))
+            for (_, target), scores in zip(pairs, run.word_scores(pairs), strict=True)
+        ]
 
     def fit(self, line: str) -> float:
         """Compute the share of known characters; those of a word that is split into k units count 1/k

@@ -161,10 +161,13 @@ class JsonApi:
         words = values.flag("word_scores")
         pairs = list(zip(sources, targets, strict=True))
         scores = await self.access.score(request, served, pairs, values.flag("tokenized"))
-        rows: list[dict[str, object]] = [{"log_prob": finite_or_none(math.fsum(row))} for row in scores]
+        rows: list[dict[str, object]] = [
+            {"log_prob": finite_or_none(math.fsum(score for _, score in row))} for row in scores
+        ]
         if words:
-            for row, word_scores in zip(rows, scores, strict=True):
-                row["word_scores"] = [finite_or_none(score) for score in word_scores]
+            for row, units in zip(rows, scores, strict=True):
+                row["units"] = [unit for unit, _ in units]
+                row["word_scores"] = [finite_or_none(score) for _, score in units]
         return JSONResponse({"engine": served.name, "scores": rows})
 
     async def list_engines(self, request: Request) -> Response:
@@ -380,7 +383,12 @@ def translate_answer() -> Schema:
 
 
 def score_answer() -> Schema:
-    pair = object_schema(["log_prob"], log_prob=NUMBER, word_scores={"type": "array", "items": NUMBER})
+    pair = object_schema(
+        ["log_prob"],
+        log_prob=NUMBER,
+        units={"type": "array", "items": TEXT},
+        word_scores={"type": "array", "items": NUMBER},
+    )
     return record_schema(engine=TEXT, scores={"type": "array", "items": pair})
 
 

@@ -16,7 +16,7 @@ from nmt.serve.engine import Engine, TranslatedLine, TranslateOptions
 # ---- lines and their queue ---------------------------------------------------------------------------------
 
 Answer = TypeVar("Answer")
-Scores = list[list[float]]  # natural log p of each unit of each pair
+Scores = list[list[tuple[str, float]]]  # of each pair, the units and the natural log p of each
 
 
 class QueueFull(Exception):

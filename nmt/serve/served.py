@@ -211,9 +211,7 @@ class ServedEngine:
             options = replace(options, prepared=prepared)
         return await self.answers([WaitingLine[TranslatedLine](sender, line, options) for line in lines])
 
-    async def score(
-        self, sender: Sender, pairs: Sequence[tuple[str, str]], tokenized: bool
-    ) -> list[list[float]]:
+    async def score(self, sender: Sender, pairs: Sequence[tuple[str, str]], tokenized: bool) -> Scores:
         """Compute natural log p of the units of each pair's target, and of its end symbol. `tokenized`: the
         lines are words between blanks.
 

@@ -75,8 +75,8 @@ class Upper(Engine):
     def fit(self, line: str) -> float:
         return 1.0 if line.isascii() else 0.0
 
-    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        return [[-float(len(word)) for word in target.split()] for _, target in pairs]
+    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[tuple[str, float]]]:
+        return [[(word, -float(len(word))) for word in target.split()] for _, target in pairs]
 
 
 class Threads(Upper):

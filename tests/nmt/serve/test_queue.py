@@ -200,11 +200,11 @@ def test_time_is_up() -> None:
 
 def test_a_line_is_translated_or_what_else_is_wanted_is_computed() -> None:
     (line,) = waiting_lines(1)
-    scores = WaitingLine[Scores](Sender(), compute=lambda: [[1.0]])
-    failed = WaitingLine[Scores](Sender(), compute=lambda: [[1 / 0]])
+    scores = WaitingLine[Scores](Sender(), compute=lambda: [[("a", 1.0)]])
+    failed = WaitingLine[Scores](Sender(), compute=lambda: [[("a", 1 / 0)]])
     for waiting in (line, scores, failed):
         waiting.work(Upper())
-    assert line.answer.result().hypotheses[0].text == "ME 1 0" and scores.answer.result() == [[1.0]]
+    assert line.answer.result().hypotheses[0].text == "ME 1 0" and scores.answer.result() == [[("a", 1.0)]]
     with pytest.raises(ZeroDivisionError):
         failed.answer.result()
 
@@ -304,9 +304,9 @@ def test_after_a_crash_the_engine_goes_on(engine: type[Upper]) -> None:
 @pytest.mark.parametrize("engine", [Upper, Batch])
 def test_calls_take_their_turn(engine: type[Upper]) -> None:
     workers = at_work(engine())
-    call = WaitingLine[Scores](Sender(), compute=lambda: [[1.0]])
+    call = WaitingLine[Scores](Sender(), compute=lambda: [[("a", 1.0)]])
     workers.queue.put([call])
-    assert call.answer.result(WAIT_SECONDS) == [[1.0]]
+    assert call.answer.result(WAIT_SECONDS) == [[("a", 1.0)]]
     workers.queue.close()
 
 
@@ -333,7 +333,7 @@ def test_scores_take_turns_with_the_steps_of_a_search() -> None:
     """A request of many scores does not stop the lines that are in search."""
     workers = at_work(Batch())
     go, order = threading.Event(), list[str]()
-    blocked = WaitingLine[Scores](Sender("me"), compute=lambda: [[float(go.wait(WAIT_SECONDS))]])
+    blocked = WaitingLine[Scores](Sender("me"), compute=lambda: [[("a", float(go.wait(WAIT_SECONDS)))]])
     workers.queue.put([blocked])
 
     def compute() -> Scores:

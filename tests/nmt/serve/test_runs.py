@@ -52,7 +52,8 @@ def test_a_line_is_translated_as_the_run_does(engine: RunEngine) -> None:
 def test_scores_are_those_of_the_search(engine: RunEngine) -> None:
     best = engine.translate(LINE, TranslateOptions(), GO).hypotheses[0]
     (words,) = engine.score([(LINE, best.text)], False)
-    assert sum(words) == pytest.approx(best.log_prob, abs=1e-4)
+    assert sum(score for _, score in words) == pytest.approx(best.log_prob, abs=1e-4)
+    assert [unit for unit, _ in words] == engine.run.target_units(best.text)
 
 
 def test_terms_and_what_is_to_be_avoided(engine: RunEngine) -> None:

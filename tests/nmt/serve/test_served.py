@@ -142,7 +142,7 @@ def test_terms_are_prepared_once_for_a_request_beside_the_engine() -> None:
 def test_many_scores_are_computed_in_parts_and_keep_their_order() -> None:
     pairs = [("", "x" * number) for number in range(1, 40)]
     found = asyncio.run(serving(Upper()).first.score(ME, pairs, False))
-    assert found == [[-float(number)] for number in range(1, 40)]
+    assert found == [[("x" * number, -float(number))] for number in range(1, 40)]
 
 
 def test_long_pairs_are_scored_in_smaller_parts() -> None:
@@ -155,7 +155,9 @@ def test_long_pairs_are_scored_in_smaller_parts() -> None:
 
 
 def test_scores_come_from_engines_that_have_them() -> None:
-    assert asyncio.run(serving(Upper()).first.score(ME, [("a", "bc d")], False)) == [[-2.0, -1.0]]
+    assert asyncio.run(serving(Upper()).first.score(ME, [("a", "bc d")], False)) == [
+        [("bc", -2.0), ("d", -1.0)]
+    ]
 
 
 def test_loading_says_what_is_served(caplog: pytest.LogCaptureFixture) -> None:

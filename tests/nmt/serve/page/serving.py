@@ -104,8 +104,8 @@ class Backwards(Engine):
         right = [word for word in words if word.isupper() == (self.info.source == "fr")]
         return len(right) / max(1, len(line.split()))
 
-    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[float]]:
-        return [[0.0] for _ in pairs]
+    def score(self, pairs: Sequence[tuple[str, str]], tokenized: bool) -> list[list[tuple[str, float]]]:
+        return [[("x", 0.0)] for _ in pairs]
 
 
 def segments(count: int) -> list[Segment]:
