@@ -2,21 +2,24 @@
 and the user's own modules.
 
 The user's modules are imported before a command starts: NMT_PLUGINS="my_model,my_feature". Each adds its
-classes to the registries (see CONTRIBUTING.md): `MODELS["mine"] = MyModel`. Worker processes inherit the
-variable, so that they know the same classes.
+classes to the registries (see docs/tutorials/own-model.md): `MODELS["mine"] = MyModel`. Worker processes
+inherit the variable, so that they know the same classes. A mistake in such a module is reported in one line;
+Python's development mode (PYTHONDEVMODE=1) shows the traceback instead.
 """
 
 import importlib
+import inspect
 import os
+import sys
 import traceback
 from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import Field, fields
+from dataclasses import Field, fields, is_dataclass
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from nmt import papers  # no other module of the core imports nmt/papers
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.lazy import LazyPart
 
 if TYPE_CHECKING:
@@ -31,10 +34,11 @@ class Registry(UserDict[str, T]):
     """Parts of one kind by name: those of the core, then those of nmt/papers, whose modules are imported when
     a part is first looked up."""
 
-    def __init__(self, kind: str, core: Mapping[str, T]) -> None:
-        """`kind`: the key under which `nmt.papers.PARTS` lists parts of this kind; `core`: those of the
-        core."""
+    def __init__(self, kind: str, core: Mapping[str, T], attributes: Sequence[str] = ()) -> None:
+        """`kind`: the key under which `nmt.papers.PARTS` lists parts of this kind; `core`: those of the core;
+        `attributes`: what a part of a plugin must have."""
         super().__init__()
+        self.kind, self.attributes = kind, attributes
         self.helps: list[str] = []
         entries: list[tuple[str, T | LazyPart]] = list(core.items())
         for name, part in papers.PARTS.get(kind, {}).items():
@@ -44,9 +48,16 @@ class Registry(UserDict[str, T]):
         self.data = cast(dict[str, T], dict(entries))
 
     def __getitem__(self, name: str) -> T:
+        """Look up a part. ConfigError for one of a plugin that lacks an attribute."""
         part = self.data[name]
         if isinstance(part, LazyPart):
             part = self.data[name] = cast(T, part.load())
+        if missing := [attribute for attribute in self.attributes if not hasattr(part, attribute)]:
+            owner = part if isinstance(part, type) else type(part)
+            raise ConfigError(
+                f"{VARIABLE}: {class_location(owner)}: {self.kind} {name!r}: class {owner.__qualname__} has "
+                f"no {', '.join(missing)}"
+            )
         return part
 
     def explain(self, text: str) -> str:
@@ -108,3 +119,88 @@ def error_location(error: BaseException) -> str:
         return f"{error.filename}:{error.lineno}"
     frame = traceback.extract_tb(error.__traceback__)[-1]
     return f"{frame.filename}:{frame.lineno}"
+
+
+# ---- mistakes in them --------------------------------------------------------------------------------------
+
+
+def is_own(module: str) -> bool:
+    """Whether a module belongs to the toolkit."""
+    return module.partition(".")[0] in ("nmt", "smt_bridge")
+
+
+def is_plugin(module: str) -> bool:
+    """Whether a module is one of NMT_PLUGINS, or lies in a package that is."""
+    return any(module == name or module.startswith(f"{name}.") for name in plugin_names())
+
+
+def explained(error: Exception) -> Exception:
+    """A ConfigError, in one line, for an error that a module of NMT_PLUGINS has raised or caused; the error
+    itself if there is no such module, for a `UserError`, and in Python's development mode."""
+    if sys.flags.dev_mode or isinstance(error, UserError) or not (location := guilty_location(error)):
+        return error
+    text = str(error) or "it has to be defined" if isinstance(error, NotImplementedError) else str(error)
+    explanation = ConfigError(f"{VARIABLE}: {location}: {type(error).__name__}: {text}")
+    return explanation.with_traceback(error.__traceback__)
+
+
+def guilty_location(error: BaseException) -> str:
+    """`file:line: Class.method` of the innermost call of a plugin that an error has passed through; else that
+    of the innermost method that a class of a plugin inherits or lacks, with the line of the class. Empty if
+    there is neither."""
+    called = inherited = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        variables = frame.f_locals
+        owner = variables["cls"] if isinstance(variables.get("cls"), type) else type(variables.get("self"))
+        if is_plugin(str(frame.f_globals.get("__name__"))):
+            called = f"{frame.f_code.co_filename}:{line}: {frame.f_code.co_qualname}"
+        elif is_plugin(owner.__module__):
+            inherited = f"{class_location(owner)}: {owner.__qualname__}.{frame.f_code.co_name}"
+    return called or inherited
+
+
+def class_location(kind: type) -> str:
+    """The `file:line` at which a class is defined; its module if the source cannot be read."""
+    try:
+        return f"{inspect.getsourcefile(kind)}:{inspect.getsourcelines(kind)[1]}"
+    except (OSError, TypeError):
+        return kind.__module__
+
+
+def check_class(setting: str, name: str, kind: object, bases: Mapping[type, type]) -> None:
+    """Check a class that a plugin has registered as `name`. `setting`: the key that names it, such as
+    model.type. `bases`: the base classes that it may have, each with that of its `Config`; their attribute
+    `required` lists the methods to define.
+
+    ConfigError, in one line, unless it is a subclass of one of them that defines these methods, and its
+    `Config` is a dataclass."""
+    if not isinstance(kind, type):
+        raise ConfigError(
+            f"{VARIABLE}: {setting} {name!r} is registered as {type(kind).__name__}, expected a class"
+        )
+    if is_own(kind.__module__):
+        return
+    base = next((base for base in bases if issubclass(kind, base)), None)
+    problem = wrong_config(kind, bases[base]) if base else ""
+    if base is None:
+        problem = f"expected a subclass of {' or '.join(base.__name__ for base in bases)}"
+    else:
+        required: Sequence[str] = vars(base)["required"]
+        missing = [method for method in required if getattr(kind, method) is getattr(base, method)]
+        if missing:
+            problem = f"has no method {', '.join(missing)}; see {base.__name__} in {base.__module__}"
+    if problem:
+        raise ConfigError(
+            f"{VARIABLE}: {class_location(kind)}: {setting} {name!r}: class {kind.__qualname__}: {problem}"
+        )
+
+
+def wrong_config(kind: type, base: type) -> str:
+    """Describe what is wrong with the `Config` of a model's class, which should be a dataclass derived from
+    `base`; empty if nothing is."""
+    config = getattr(kind, "Config", None)
+    if not (isinstance(config, type) and issubclass(config, base)):
+        return f"its Config should be a dataclass derived from {base.__name__}"
+    if not is_dataclass(config) or ("__dataclass_fields__" not in vars(config) and config.__annotations__):
+        return f"its Config, {config.__name__}, lacks @dataclass"
+    return ""

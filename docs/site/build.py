@@ -24,6 +24,7 @@ PARTS: dict[str, Sequence[str]] = {
     "Tutorials": (
         "tutorials/translator", "tutorials/small-corpus", "tutorials/moses-features", "tutorials/server",
         "tutorials/language-models", "tutorials/cho-2014", "tutorials/from-other-toolkits",
+        "tutorials/own-model",
     ),
     "Guides": (
         "translating", "documents", "other-models", "corpora", "output-layers", "language-models",

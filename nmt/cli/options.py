@@ -376,8 +376,8 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         messages.error(name, "interrupted")
         return 128 + signal.SIGINT
-    except (UserError, MemoryError, RuntimeError, OSError, ModuleNotFoundError) as error:
-        if not (message := error_message(error)):
+    except Exception as error:
+        if not (message := error_message(error) or error_message(plugins.explained(error))):
             raise
         messages.error(name, one_line(message))
         if isinstance(error, UserError | OSError):
@@ -389,7 +389,7 @@ def run(command: Command, argv: Sequence[str] | None) -> int:
             gc.freeze()  # skips the garbage collection at exit, which takes half a second
 
 
-def error_message(error: UserError | MemoryError | RuntimeError | OSError | ModuleNotFoundError) -> str:
+def error_message(error: Exception) -> str:
     """The line that reports an error to the user; empty for an error that is a bug."""
     if isinstance(error, OSError):
         return f"{error.filename or '<stdout>'}: {error.strerror or error}"
@@ -397,7 +397,7 @@ def error_message(error: UserError | MemoryError | RuntimeError | OSError | Modu
         return str(error)
     if isinstance(error, ModuleNotFoundError):
         return NO_TORCH if error.name == "torch" else ""
-    if "start new thread" in str(error):
+    if isinstance(error, RuntimeError) and "start new thread" in str(error):
         return "the system starts no more threads; see ulimit -u, or stop other programs"
     return OUT_OF_MEMORY if ran_out_of_memory(error) else ""
 

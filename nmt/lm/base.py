@@ -126,6 +126,7 @@ class LanguageModel(nn.Module):
     """A neural language model that can be trained and scores text. A subclass defines `loss` and
     `token_log_probs`; optional methods return None or raise NotImplementedError here."""
 
+    required: ClassVar[Sequence[str]] = ("loss", "token_log_probs")
     Config: ClassVar[type[LMConfig]] = LMConfig  # the keys of the section `lm` for this type
     # by names of nmt.runs.directory.RUN_FILES
     run_files: ClassVar[Mapping[str, type[RunFile]]] = {}

@@ -80,6 +80,7 @@ class TranslationModel(nn.Module, Generic[State]):
     """A model of p(target | source), and a `StepModel`. The end symbol is part of every target. All
     logarithms are natural."""
 
+    required: ClassVar[Sequence[str]] = ("loss", "token_log_probs", "start", "step", "reorder", "join")
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
     autocast: ClassVar[bool] = False  # bf16 on a GPU: activations are bf16, too (torch.autocast)
 
@@ -229,6 +230,7 @@ class AlignedModel(nn.Module):
     """A model of p(target | source, alignment): the source word of each target word is part of its input. It
     scores pairs, in n-best lists and in the phrase-based search, but does not translate on its own."""
 
+    required: ClassVar[Sequence[str]] = ("loss", "token_log_probs", "window_scores")
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
     within: str  # the scope in which affiliations are searched: SENTENCE or PHRASE of nmt.data.affiliation
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
+from nmt.models.checked import checked
 from nmt.models.config import ModelConfig
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
@@ -34,5 +35,6 @@ def make(
     spelling: Sequence[str] | None = None,
 ) -> AnyModel:
     """Create the model that `config.type` names; arguments as in `TranslationModel.__init__`. ConfigError for
-    an unknown type or a bad configuration."""
-    return find(config.type)(config, source_vocab_size, target_vocab_size, fill, spelling)
+    an unknown type or a bad configuration. What a plugin's model returns is checked, see `CheckedModel`."""
+    kind = checked(find(config.type))
+    return kind(config, source_vocab_size, target_vocab_size, fill, spelling)

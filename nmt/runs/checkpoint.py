@@ -23,9 +23,9 @@ from nmt.io.numbers import shown
 from nmt.lm import LANGUAGE_MODELS, language_model_class
 from nmt.lm.base import LanguageModel, LMConfig, RunFile
 from nmt.models.config import ModelConfig
-from nmt.models.protocols import AlignedModel
+from nmt.models.protocols import AlignedModel, TranslationModel
 from nmt.models.registry import ALIGNED_MODELS, MODELS, AnyModel, make
-from nmt.plugins import Registry
+from nmt.plugins import Registry, check_class
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import CONFIG, back_ends_file, exists, resolve, weights_path
 from nmt.runs.pair import LanguagePair, SavedModel, describe
@@ -203,6 +203,12 @@ class Configured(Protocol):
 # Models that are neither translators nor given an alignment, by the names that `model.type` takes.
 OTHER_MODELS: Registry[Configured] = Registry("other model", {})
 
+# Base classes of what a plugin may add, by section, with those of their settings.
+BASES: dict[str, Mapping[type, type]] = {
+    "model": {TranslationModel: ModelConfig, AlignedModel: ModelConfig},
+    "lm": {LanguageModel: LMConfig},
+}
+
 # Read whenever a configuration is, so that plugins may add to them.
 SECTION_REGISTRIES: dict[str, Sequence[Mapping[str, Configured]]] = {
     "model": (MODELS, ALIGNED_MODELS, OTHER_MODELS),
@@ -211,10 +217,12 @@ SECTION_REGISTRIES: dict[str, Sequence[Mapping[str, Configured]]] = {
 
 
 def config_class(section: str, kind: str) -> type[ModelConfig] | type[LMConfig]:
-    """The dataclass of section `model` or `lm` for a type. ConfigError for an unknown type."""
+    """The dataclass of section `model` or `lm` for a type. ConfigError for an unknown type, and for a class
+    of a plugin that cannot be used."""
     registries = SECTION_REGISTRIES[section]
     for registry in registries:
         if kind in registry:
+            check_class(f"{section}.type", kind, registry[kind], BASES[section])
             return registry[kind].Config
     expected = f"expected one of {', '.join(map(repr, chain(*registries)))}"
     if not kind:

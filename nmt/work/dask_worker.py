@@ -127,7 +127,7 @@ class JobPlugin(WorkerPlugin):
             return self.thread.submit(self.run, task).result()
         except Exception as error:
             error.add_note(f"on worker {self.address}")
-            raise
+            raise plugins.explained(error) from error.__cause__
 
 
 def reschedule(task: object) -> object:

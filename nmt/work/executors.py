@@ -255,7 +255,7 @@ def serve_tasks(connection: Connection, make_compute: Callable[[], Callable[[Tas
                 answer: tuple[Result | None, Exception | None] = compute(task), None
             except Exception as error:
                 error.add_note(f"in a worker process:\n{traceback.format_exc()}")
-                answer = None, error
+                answer = None, plugins.explained(error)
             connection.send(answer)
 
 
@@ -266,7 +266,7 @@ def make_compute_or_fail(make_compute: Callable[[], Callable[[Task], Result]]) -
         plugins.load()
         return make_compute()
     except Exception as error:
-        failure = error
+        failure = plugins.explained(error)
 
     def fail(task: Task) -> NoReturn:
         raise failure

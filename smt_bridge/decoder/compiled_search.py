@@ -38,7 +38,7 @@ from smt_bridge.decoder.cube import (
     start_cubes,
     start_stack,
 )
-from smt_bridge.decoder.features.protocol import Candidates, Gains, check_values
+from smt_bridge.decoder.features.protocol import Candidates, check_gains, check_values
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask
 from smt_bridge.decoder.search import (
     add_candidates,
@@ -200,7 +200,9 @@ class CompiledSearch:
                 )
                 chosen, gains = chosen[survivors], gains[survivors]
                 keys, states = keys[survivors], states[survivors]
-            scored: Gains = scorer.gains(candidates(state, task, stack, number, chosen))
+            scored = check_gains(
+                weighted.feature, scorer.gains(candidates(state, task, stack, number, chosen))
+            )
             gains += check_values(weighted.feature, scored.values, len(chosen)) @ weighted.weights
             keys = (keys ^ (keys >> 31)) * MIX + scored.recombined + 1
             states[:, number] = scored.states

@@ -95,7 +95,8 @@ def features_by_kind(ini: Ini) -> dict[str, list[FeatureLine]]:
                 f"the embedded engine has no feature {line.kind}; it has {', '.join(feature_kinds())}; "
                 f"{advice}"
             )
-        if line.kind in SEARCH_FEATURES and not issubclass(SEARCH_FEATURES[line.kind], SearchFeature):
+        registered: object = SEARCH_FEATURES.get(line.kind, SearchFeature)
+        if not (isinstance(registered, type) and issubclass(registered, SearchFeature)):
             raise line.error(
                 f"the class of {line.kind} derives neither from SearchFeature nor from StatefulFeature; give "
                 "it one of them as its base class"

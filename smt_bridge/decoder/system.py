@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
@@ -55,7 +56,11 @@ class PhraseBasedSystem:
 
     def load_features(self, config: DecoderConfig) -> list[SearchFeature]:
         """Load the system's features in SEARCH_FEATURES. UserError for one that cannot be used."""
-        return [kind.load_cached(line, config, self.cache) for kind, line in self.feature_lines]
+        features = [kind.load_cached(line, config, self.cache) for kind, line in self.feature_lines]
+        for (_, line), feature in zip(self.feature_lines, features, strict=True):
+            if not isinstance(cast(object, feature), SearchFeature):
+                raise line.error(f"its load returned {type(feature).__name__}, expected a SearchFeature")
+        return features
 
     @property
     def sparse(self) -> list[str]:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.lazy import LazyPart
 from nmt.work import executors
 from nmt.work.executors import Executor, ExecutorConfig
-from smt_bridge.features.base import Values, WordPairs
+from smt_bridge.features.base import PairFeature, Values, WordPairs
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec, need_torch
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class FeatureSet:
     def __init__(self, specs: Sequence[FeatureSpec], settings: FeatureSettings) -> None:
         """UserError, in one line, if a feature cannot be loaded."""
         self.specs, self.settings = list(specs), settings
-        self.features = [FEATURES[spec.kind].load(spec, settings) for spec in specs]
+        self.features = [load_feature(spec, settings) for spec in specs]
         self.names = [spec.name for spec in specs]
 
     def __len__(self) -> int:
@@ -73,6 +73,18 @@ class FeatureSet:
         if not parts:
             return ""
         return f"{self.settings.precision} against fp32 on {len(pairs):,} pairs: {'; '.join(parts)}"
+
+
+def load_feature(spec: FeatureSpec, settings: FeatureSettings) -> PairFeature:
+    """Load the feature of an option. ConfigError for a kind of a plugin that loads anything else; also the
+    errors of `FeatureKind.load`."""
+    feature: object = FEATURES[spec.kind].load(spec, settings)
+    if not isinstance(feature, PairFeature):
+        raise ConfigError(
+            f"--feature {spec.kind}:{spec.name}={spec.path}: its load returned an object of type "
+            f"{type(feature).__name__}, expected one of a subclass of PairFeature"
+        )
+    return feature
 
 
 def check_scores(values: object, count: int, spec: FeatureSpec) -> Values:

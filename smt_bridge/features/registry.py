@@ -162,6 +162,7 @@ FEATURES: Registry[FeatureKind] = Registry(
             torch=False,
         ),
     },
+    attributes=("column", "help", "load"),
 )
 
 

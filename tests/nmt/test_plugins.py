@@ -1,8 +1,11 @@
 """NMT_PLUGINS: modules of the user's own."""
 
+import importlib
 import json
+import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,3 +51,57 @@ def test_a_module_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv(plugins.VARIABLE, "no_such_module")
     with pytest.raises(ConfigError, match=r"NMT_PLUGINS: no_such_module: .*PYTHONPATH"):
         plugins.load()
+
+
+# Mistakes that show while a command runs.
+
+CALLS = """class Base:
+    def price(self, value):
+        return self.cost(value) / value
+
+class Part:
+    def cost(self, value):
+        return [0][value]
+"""
+
+
+@pytest.fixture
+def caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Two modules, `plugin_base` and `plugin_part`, the second of them a plugin whose class derives from that of
+    the first."""
+    base, part = CALLS.split("\n\n")
+    (tmp_path / "plugin_base.py").write_text(base)
+    part = part.replace("Part:", "Part(plugin_base.Base):")
+    (tmp_path / "plugin_part.py").write_text(f"import plugin_base\n\n{part}")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv(plugins.VARIABLE, "plugin_part")
+    for name in ("plugin_base", "plugin_part"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return SimpleNamespace(part=importlib.import_module("plugin_part").Part())
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [
+        (3, r"NMT_PLUGINS: \S+plugin_part\.py:5: Part\.cost: IndexError: list index out of range"),  # its own
+        (0, r"NMT_PLUGINS: \S+plugin_part\.py:3: Part\.price: ZeroDivisionError: "),  # what it inherits
+    ],
+)
+def test_an_error_of_a_plugin_is_explained(value: int, line: str, caller: SimpleNamespace) -> None:
+    with pytest.raises((IndexError, ZeroDivisionError)) as raised:
+        caller.part.price(value)
+    explanation = plugins.explained(raised.value)
+    assert isinstance(explanation, ConfigError)
+    assert re.match(line, str(explanation))
+
+
+def test_other_errors_are_not(caller: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        1 / 0  # noqa: B018
+    assert plugins.explained(raised.value) is raised.value
+    own = ConfigError("of the plugin itself")
+    assert plugins.explained(own) is own
+    with pytest.raises(IndexError) as of_plugin:
+        caller.part.price(3)
+    monkeypatch.setattr(sys, "flags", SimpleNamespace(dev_mode=True))
+    assert plugins.explained(of_plugin.value) is of_plugin.value

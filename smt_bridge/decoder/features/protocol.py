@@ -216,6 +216,13 @@ class SentenceScorer(ABC):
         return total
 
 
+def check_gains(feature: SearchFeature, gains: object) -> Gains:
+    """Return what the scorer of a feature has returned. ConfigError for anything but `Gains`."""
+    if not isinstance(gains, Gains):
+        raise ConfigError(f"{feature.name}: its gains returned {type(gains).__name__}, expected Gains")
+    return gains
+
+
 def check_values(feature: SearchFeature, values: Floats, rows: int) -> Floats:
     """Return the values of a feature. ConfigError unless they are finite and of shape (rows, K)."""
     if np.shape(values) != (rows, feature.scores):

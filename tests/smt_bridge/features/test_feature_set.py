@@ -170,6 +170,10 @@ class Own:
     column = "Own"
     help = "100% of what I need"
 
+    @staticmethod
+    def load(spec: object, settings: object) -> None:
+        """By mistake, nothing is loaded."""
+
 
 def test_a_kind_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind of a plugin is in the help, in error messages and in default names once it is in the dict."""

@@ -22,6 +22,7 @@ from smt_bridge.decoder.features.protocol import (
     SearchFeature,
     SentenceScorer,
     StatefulFeature,
+    check_gains,
 )
 from smt_bridge.decoder.features.registry import SEARCH_FEATURES
 from smt_bridge.decoder.model import SearchTask
@@ -298,6 +299,11 @@ def test_wrong_scores(
     monkeypatch.setattr(Letters, "of_options", lambda self, sentence: made(sentence))
     with pytest.raises(ConfigError, match=wrong):
         decoder(model(tmp_path, 1, *LETTERS)).translate(["a"])
+
+
+def test_gains_that_are_none() -> None:
+    with pytest.raises(ConfigError, match="Letters0: its gains returned tuple, expected Gains"):
+        check_gains(Letters("Letters0", 1), (np.zeros((1, 1)), np.zeros(1)))
 
 
 def test_other_weights_need_no_loading(tmp_path: Path) -> None:
