@@ -9,7 +9,7 @@ import sys
 # ---- threads -----------------------------------------------------------------------------------------------
 # Limits on the number of threads and processes.
 
-# So many threads or processes start on any machine, if slowly; a run from a larger machine can thus be
+# Any machine can start this many threads or processes, if slowly, so that a run from a larger machine can be
 # resumed with the same number.
 THREADS_PER_PROCESSOR, ALWAYS_STARTED = 4, 16
 # Torch was imported before this package, and no setting says how its threads wait: they spin.

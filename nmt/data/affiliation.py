@@ -9,8 +9,8 @@ and y to c, and windows of three words (`.` end symbol, `_` beyond the sentence)
     before    _ _     _ x     x y
     window    _ a b   b c .   c . _
 
-From right to left it is the same of the mirrored pair, `c b a` - `y x`; the end symbols then stand at the
-left end."""
+A model that works from right to left reads the mirrored pair, `c b a` - `y x`: of the pair as it is written,
+the end symbols stand at the left end."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple

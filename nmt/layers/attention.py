@@ -294,7 +294,8 @@ class AdditiveAttention(nn.Module):
 
 
 class _AttentiveGRUFunction(torch.autograd.Function):
-    """The GRU of cells.py whose context is the weighted mean chosen by its own state before the step.
+    """The GRU of cells.py with attention: the context of a step is the weighted mean of the annotations, with
+    the weights that the state before the step gives them.
 
     Weight gradients are one product after the loop; the (rows, L, A) energies are computed again in the
     backward pass rather than stored, so that memory does not grow with the target's length times the

@@ -66,8 +66,8 @@ class Walk(Generic[State]):
     device: torch.device
     output: OutputLayer
     start: Callable[[], State]  # a row for each trie
-    # State, index of each row's next word among those of the walk, whether it is the first word
-    # -> features, new state
+    # (state, for each row the index of its next word in the words of the walk, whether it is the first word)
+    # -> (features, new state)
     step: Callable[[State, Tensor, bool], tuple[Tensor, State]]
     reorder: Callable[[State, Tensor], State]
     join: Callable[[Sequence[State]], State]  # of states of the same tries

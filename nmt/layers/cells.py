@@ -159,7 +159,8 @@ def earlier_states(states: Tensor, start: Tensor, sizes: list[int]) -> Tensor:
 
 
 def add_rows(grad: Tensor, later: Tensor) -> Tensor:
-    """A copy of a gradient (R, H) with that of its first rows, which went on, (r, H), added."""
+    """Add `later` (r, H), the gradient from the next step, to the first r rows of a copy of `grad` (R, H):
+    only the r longest sentences have a next step."""
     if len(later) == len(grad):
         return grad + later
     total = grad.clone()

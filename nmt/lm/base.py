@@ -34,7 +34,7 @@ class LMConfig(OutputSettings):
     remedy: ClassVar[str] = ""
     reads: ClassVar[str] = "text"
     translates: ClassVar[bool] = False
-    # `("target",)` where words have a table of vectors of size `embedding`: the model's `word_embedding`
+    # ("target",) if words have a table of vectors of size `embedding`, which `word_embedding` returns
     vector_sides: ClassVar[tuple[str, ...]] = ()
     type: str = setting("", help="what kind of language model to train; empty: a translator")
     embedding: int = number(512, least=1, most=MOST_UNITS, help="size of a word vector")
@@ -128,7 +128,7 @@ class LanguageModel(nn.Module):
 
     required: ClassVar[Sequence[str]] = ("loss", "token_log_probs")
     Config: ClassVar[type[LMConfig]] = LMConfig  # the keys of the section `lm` for this type
-    # by names of nmt.runs.directory.RUN_FILES
+    # what else a run of this type stores, by the file's name, one of nmt.runs.directory.RUN_FILES
     run_files: ClassVar[Mapping[str, type[RunFile]]] = {}
     cpu_only: ClassVar[bool] = False
 

@@ -161,7 +161,7 @@ class RecurrentLM(FeatureLM):
         self, hidden: Tensor, sizes: list[int], start: Tensor, masks: Sequence[Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         """Like `unroll`, for word vectors (N, E); the state keeps its gradient. `masks`: dropout masks drawn
-        beforehand, (N, H) for each layer, or none at all; by default dropout is drawn here."""
+        beforehand, (N, H) for each layer, empty without dropout; None: dropout is drawn here."""
         after, keep = [], 1 - self.dropout
         starts = torch.split(start, self.state_sizes, 1)
         for layer, (cell, state) in enumerate(zip(self.cells, starts, strict=True)):

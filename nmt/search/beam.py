@@ -7,9 +7,9 @@ never produced unless it is allowed or forced. The finished hypotheses are ranke
 default over length. If none has finished, the unfinished ones are ended at the limit.
 
 With `ended: refill` the beam of a sentence stays s wide, as in the library `transformers` (generate, with
-early_stopping=False): of the 2s best continuations, those among the s best that end are set aside, of which
-the s best are kept; the s best others go on. The search of a sentence stops when s have ended and the best
-one that goes on, ranked by its own length, is no better than any of them.
+early_stopping=False): a continuation that ends is set aside if it is among the s best ones, and of all that
+were set aside the s best are kept; the s best continuations that do not end go on. The search of a sentence
+stops when s have ended and the best one that goes on, ranked by its length, is no better than any of them.
 
 Sentences are searched side by side, each at its own step: when some have finished, others take their rows.
 """

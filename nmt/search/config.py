@@ -144,9 +144,9 @@ class BeamConfig:
     ended: str = choice(
         SHRINK,
         REFILL,
-        help="place in the beam of a hypothesis that ends: shrink leaves it empty; refill gives it to the "
-        "next best one, as the library transformers does, and ends when beam_size have ended and the best "
-        "one that goes on scores below all of them",
+        help="when a hypothesis ends: shrink leaves its place in the beam empty; refill gives it to the next "
+        "best one, as the library transformers does, and ends when beam_size have ended and the best one "
+        "that goes on scores below all of them",
     )
     allocation: str = name_in(
         ALLOCATIONS,

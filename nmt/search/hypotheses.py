@@ -61,8 +61,8 @@ def expand(log_probs: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor) 
 def choose_expansion(
     values: Tensor, words: Tensor, totals: Tensor, sentence: Tensor, widths: Tensor
 ) -> Expansion:
-    """Do as `expand`, given only the k best next words of each row, best first: `values` (R, k), their log p,
-    and `words` (R, k), their ids."""
+    """Choose continuations as `expand` does, from the k best next words of each row, best first: `values` (R,
+    k), their natural log p, and `words` (R, k), their ids."""
     R, per_row = values.shape
     _, group, sizes = sentence.unique_consecutive(return_inverse=True, return_counts=True)
     starts = sizes.cumsum(0) - sizes

@@ -43,7 +43,10 @@ class TrainingConfig:
     eps: float = number(1e-6, above=0, help="adadelta only: what is added to its mean squares")
     beta1: float = number(0.9, least=0, below=1, help="adam only: share of the mean gradient that is kept")
     beta2: float = number(
-        0.999, least=0, below=1, help="adam only: the same of its square; transformers want 0.98"
+        0.999,
+        least=0,
+        below=1,
+        help="adam only: share of the mean squared gradient that is kept; transformers want 0.98",
     )
     clip: float = number(
         1.0, least=0, most=1_000_000, help="largest total norm of a gradient; 0: no clipping"

@@ -39,9 +39,9 @@ class TrainingProgress:
     decayed: float = 1.0  # product of the decays so far
     perplexity: float | None = None  # of the last validation
     validated: int = -1  # last validated step
-    validation_seconds: float = 0.0  # that the last validation took
+    validation_seconds: float = 0.0  # of the last validation
     saved: list[int] = field(default_factory=list)  # steps whose weights are kept, oldest first
-    processes: int = 0  # that trained last; 0 before the first update
+    processes: int = 0  # number of processes since the last start; 0 before the first update
     update_batches: int = 0  # batches per update, summed over processes; 0 = not recorded, assume unchanged
 
 

@@ -96,9 +96,9 @@ def run_updates(job: TrainingJob, logs: TrainingLogs) -> str:
 
 
 def agree(job: TrainingJob, reason: str) -> str:
-    """Let all processes follow the first one. Returns its reason to stop, empty to go on; the others get a
-    reason of their own wording. Sets the values of the progress that the next learning rate depends on to
-    those of the first process."""
+    """Let all processes follow the first one. Returns its reason to stop, in other words in the other
+    processes, empty to go on. Also sets what the next learning rate depends on to the values of the first
+    process."""
     progress = job.progress
     reason, values = job.team.agree(reason, progress.decayed, progress.seconds, progress.validation_seconds)
     progress.decayed, progress.seconds, progress.validation_seconds = values

@@ -325,7 +325,7 @@ def layer_weights(
     result: dict[str, Tensor] = {}
 
     def linear(ours: str, theirs: Sequence[str], outputs: int = width, inputs: int = width) -> None:
-        """Stack the matrices and biases of several of their layers as those of one of ours."""
+        """Stack the matrices and biases of several layers of Marian as one layer of ours."""
         for part, shape in (("weight", (outputs, inputs)), ("bias", (outputs,))):
             parts = [weights.take(f"{name}.{layer}.{part}", *shape) for layer in theirs]
             result[f"{ours}.{part}"] = torch.cat(parts)

@@ -147,7 +147,7 @@ class Team:
 
     def broadcast(self, *values: float) -> list[float]:
         """Send the values of the first process, at most MOST_VALUES, to all, and return them. The others wait
-        for them; of their own values only the number counts, which must be the same."""
+        for them; they pass as many values, which are ignored."""
         message = torch.zeros(1 + MOST_VALUES, dtype=torch.float64)
         if self.first:
             message[: 1 + len(values)] = torch.tensor([1.0, *values], dtype=torch.float64)

@@ -106,7 +106,7 @@ class Clock:
         self.words_before = words
         self.mark = self.last = time.monotonic()
         self.start = self.mark - earlier_seconds
-        self.pace = 0.0  # seconds of an update: the mean of this start's, weighted towards the last RECENT
+        self.pace = 0.0  # seconds of an update: mean since this start, mostly of the last RECENT updates
         self.updates = 0
 
     def seconds(self) -> float:

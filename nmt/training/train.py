@@ -159,7 +159,7 @@ def run_training(
     with team.busy():
         build.trainable_kind(config.settings).check_data(config, fresh)
     run_directory.check_folder(directory, overwrite)
-    # the process that was first before torchrun started them again may still be ending, on whatever host
+    # after torchrun has restarted the processes, the earlier first one may still be ending, on any host
     with locked(directory, "nmt-train", patience=parallel.grace_period()), parallel.report_lost_process():
         return run_job(job, overwrite)
 

@@ -36,7 +36,7 @@ class DevSet:
     long."""
 
     pairs: list[tuple[Ids, Ids]]
-    sources: list[list[Ids]]  # ids of each line; of a line too long for nmt-translate, those of its parts
+    sources: list[list[Ids]]  # ids of the parts of each line: one, or more if it is long for nmt-translate
     references: References  # the target lines, as they are in the file or, with `tokenized`, as words
     target: TextPipeline
     target_vocab: Vocab
