@@ -293,8 +293,8 @@ RAW_PIECE = re.compile(r"[ \t]*(?:[^ \t。！？，；：、]+[。！？，；�
 
 def raw_pieces(line: str) -> list[str]:
     """Split a raw line into pieces between which it may be cut. Joined, they are the line without trailing
-    blanks."""
-    return RAW_PIECE.findall(line)
+    blanks, which would take time by the square of their number."""
+    return RAW_PIECE.findall(line.rstrip(" \t"))
 
 
 def line_parts(

@@ -146,6 +146,7 @@ def test_raw_text_without_blanks() -> None:
     for line in ("一。二三，四", "a b, c 一二。三 d", "。。x", "\ta  b "):
         assert "".join(raw_pieces(line)) == line.rstrip(" \t")
     assert raw_pieces("一二。三四，五") == ["一二。", "三四，", "五"]
+    assert raw_pieces("a" + " " * 1_000_000) == ["a"], "in a moment, not in hours"
 
 
 def test_refused_by_number() -> None:
