@@ -57,7 +57,7 @@ def transfer_weights(model: AnyModel, vocabs: tuple[Vocab, Vocab], parent: Paren
                 parameter.copy_(parent_weights)
                 copied += parameter.numel()
             else:
-                parameter[rows[1]] = parent_weights[rows[0]]
+                parameter[rows[1]] = parent_weights[rows[0]].to(parameter)
                 copied += len(rows[1]) * parameter[0].numel()
     if len(left) == len(list(model.named_parameters())):
         raise ConfigError(
