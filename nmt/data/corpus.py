@@ -318,9 +318,14 @@ def make_stamp(config: DataConfig, source: Vocab, target: Vocab) -> str:
 
 
 def text_rules(side: SideConfig) -> str:
-    """The settings of a side, for a digest. Omits the size of the vocabulary, since the digest includes its
-    words."""
-    return repr(replace(side, vocabulary=0))
+    """The settings of a side, for a digest that includes the words of its vocabulary; so its size is omitted.
+    If these words come from a file, they do not show what the file of subwords holds: its size and time are
+    added."""
+    rules = repr(replace(side, vocabulary=0))
+    if side.codes and side.vocab_file and Path(side.codes).exists():
+        status = files.status(side.codes)
+        rules += f" {status.st_size} {status.st_mtime_ns}"
+    return rules
 
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:

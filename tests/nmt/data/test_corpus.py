@@ -136,6 +136,21 @@ def test_the_stamp_follows_files_tags_and_filters_of_a_list_but_no_weights(tmp_p
     assert stamps[0] == stamps[1] == stamps[2] and len(set(stamps)) == 3
 
 
+def test_the_stamp_follows_subwords_that_a_vocabulary_file_does_not_show(tmp_path: Path) -> None:
+    """A cache that several runs share is made anew if the file of codes has been."""
+    for name in ("s", "codes"):
+        (tmp_path / name).write_text("a\n")
+    path, codes = str(tmp_path / "s"), tmp_path / "codes"
+    side = SideConfig(codes=str(codes), vocab_file=path)
+    config = DataConfig(train_source=path, train_target=path, source=side)
+    stamps = [make_stamp(config, *vocabs())]
+    codes.write_text("b\nc\n")
+    stamps.append(make_stamp(config, *vocabs()))
+    codes.unlink()  # a run has its own copy
+    stamps.append(make_stamp(config, *vocabs()))
+    assert len(set(stamps)) == 3
+
+
 def test_dropout_needs_subwords_and_a_shared_vocabulary_holds_both_sides() -> None:
     plain, config = TextPipeline.of(SideConfig("en")), DataConfig(bpe_dropout=0.1)
     with pytest.raises(ConfigError, match="nothing to drop without subwords"):
