@@ -90,7 +90,7 @@ class CompilationNotice:
             """Listener for the compilation of functions that are not in numba's cache."""
 
             def on_start(_, event: object) -> None:
-                self.say()
+                self.log_once()
                 if not self.depth:
                     self.since = time.monotonic()
                 self.depth += 1
@@ -102,7 +102,7 @@ class CompilationNotice:
 
         numba.core.event.register("numba:compile", Starts())  # type: ignore[no-untyped-call]
 
-    def say(self) -> None:
+    def log_once(self) -> None:
         """Log the notice the first time this is called."""
         if not self.logged:
             self.logged = True

@@ -83,7 +83,7 @@ class ListedText:
         self.corpora = corpora
 
     @cached_property
-    def used(self) -> list[bytearray | None]:
+    def flags(self) -> list[bytearray | None]:
         """For each corpus one flag per line, 1 if it is used; None if all lines are. Reads the text the first
         time; errors as from `filter_lines`."""
         return [filter_lines(corpus) if corpus.filters.active else None for corpus in self.corpora]
@@ -93,13 +93,13 @@ class ListedText:
         """Number of lines of each corpus that are used."""
         return [
             files.number_of_lines(corpus.source) if used is None else used.count(1)
-            for corpus, used in zip(self.corpora, self.used, strict=True)
+            for corpus, used in zip(self.corpora, self.flags, strict=True)
         ]
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """Yield the lines of both sides of each pair that is used. DataError as from `files.parallel` and
         `filter_lines`."""
-        for corpus, used in zip(self.corpora, self.used, strict=True):
+        for corpus, used in zip(self.corpora, self.flags, strict=True):
             rows = files.parallel(corpus.source, corpus.target)
             yield from rows if used is None else compress(rows, used)
 

@@ -196,7 +196,7 @@ class LanguageModel(nn.Module):
         calls."""
         return None
 
-    def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
+    def spelling_ids(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
         """Ids of words. If the model reads words by their spelling, words outside the vocabulary (UNK in
         `token_ids`) get ids above those of the vocabulary, which are valid until the next call."""
         return list(token_ids)

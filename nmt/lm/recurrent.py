@@ -300,7 +300,7 @@ class CharacterConfig(RecurrentConfig):
 
 class CharacterLM(RecurrentLM):
     """A recurrent language model that reads words by their spelling. Ids from V on are words outside the
-    vocabulary, assigned by `spelled`; they are predicted as UNK."""
+    vocabulary, assigned by `spelling_ids`; they are predicted as UNK."""
 
     Config: ClassVar[type[LMConfig]] = CharacterConfig
     embedding: OpenWords
@@ -322,7 +322,7 @@ class CharacterLM(RecurrentLM):
         """Ids to predict: UNK for words outside the vocabulary."""
         return torch.where(token_ids < self.embedding.vocab_size, token_ids, UNK)
 
-    def spelled(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
+    def spelling_ids(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
         unknown = [
             number == UNK and word not in SPECIALS for word, number in zip(words, token_ids, strict=True)
         ]

@@ -296,7 +296,7 @@ class SavedLM(SavedModel):
         their spelling, get ids beyond the vocabulary."""
         ids = [self.words.encode(text) for text in texts]
         lengths = [len(text) for text in texts]
-        flat = iter(self.model.spelled(list(chain(*texts)), list(chain(*ids))))
+        flat = iter(self.model.spelling_ids(list(chain(*texts)), list(chain(*ids))))
         return [list(islice(flat, length)) for length in lengths]
 
     @property

@@ -173,7 +173,7 @@ def lm_text(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) 
         pipeline, vocab = prepare.make_text(data, words)
         check_vectors(config, {"target": vocab})
         run_files = {
-            name: content.learn(config.lm, prepare.known_units(pipeline, vocab, words), words.show_bar)
+            name: content.learn(config.lm, prepare.vocabulary_units(pipeline, vocab, words), words.show_bar)
             for name, content in kind.run_files.items()
         }
         create(config, {"target": (pipeline, vocab)}, stamps, run_files)

@@ -316,7 +316,7 @@ def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
         if value is not None or key not in SECTION_REGISTRIES
     }
     try:
-        for key, value in given_keys(values):
+        for key, value in nested_keys(values):
             name = re.sub(r"\[\d+\]", "[]", key)
             if name not in schema.keys:
                 raise ConfigError(f"{part.locate(key)}: unknown key {shown(key)}{schema.did_you_mean(name)}")
@@ -331,7 +331,9 @@ def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
         return cast(DictConfig, OmegaConf.merge(config, values))
     except OmegaConfBaseException as error:
         key = str(error.full_key)
-        for name, value in given_keys(values):  # in a section of a list, `full_key` begins below that section
+        for name, value in nested_keys(
+            values
+        ):  # in a section of a list, `full_key` begins below that section
             if name.endswith(f"].{key}") and value == error.value:
                 key = name
         raise ConfigError(f"{part.locate(key)}: {key}: {reason(error)}") from error
@@ -339,17 +341,17 @@ def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
         raise ConfigError(f"{part.locate('run')}: {reason(error)}") from error
 
 
-def given_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
+def nested_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
     """Yield every dotted key of nested sections, after `prefix`, with its value; keys in a list look like
     `corpora[0].name`."""
     for key, value in content.items():
         yield f"{prefix}{key}", value
         if isinstance(value, dict):
-            yield from given_keys(value, f"{prefix}{key}.")
+            yield from nested_keys(value, f"{prefix}{key}.")
         elif isinstance(value, list):
             for index, part in enumerate(value):
                 if isinstance(part, dict):
-                    yield from given_keys(part, f"{prefix}{key}[{index}].")
+                    yield from nested_keys(part, f"{prefix}{key}[{index}].")
 
 
 def is_list(value: object) -> bool:
@@ -359,7 +361,7 @@ def is_list(value: object) -> bool:
 
 def sets_key(content: Mapping[str, object], key: str) -> bool:
     """Whether a part of a configuration sets a dotted key, which may be a section."""
-    return any(name == key for name, _ in given_keys(content))
+    return any(name == key for name, _ in nested_keys(content))
 
 
 def resolve(config: DictConfig, locate: KeyLocator) -> RunConfig:

@@ -294,8 +294,8 @@ def remedy(pipeline: TextPipeline) -> str:
 
 def make_text(config: DataConfig, text: TokenizedText) -> tuple[TextPipeline, Vocab]:
     """Create the pipeline and vocabulary of a language model; what is not given as a file is learned from the
-    training text. `text`: the training text, which stores its words for `known_units` and `make_running`.
-    ConfigError for settings that contradict each other."""
+    training text, `text`, which stores its words for `vocabulary_units` and `make_running`. ConfigError for
+    settings that contradict each other."""
     side = LearningSide.of("target", config)
     learn_case([side.pipeline], text)
     for (words,) in text.words(side.pipeline):
@@ -304,7 +304,7 @@ def make_text(config: DataConfig, text: TokenizedText) -> tuple[TextPipeline, Vo
     return side.pipeline, make_vocab(config.target, side.pipeline, unit_counts(side, config), "text")
 
 
-def known_units(pipeline: TextPipeline, vocab: Vocab, text: TokenizedText) -> Iterator[list[str]]:
+def vocabulary_units(pipeline: TextPipeline, vocab: Vocab, text: TokenizedText) -> Iterator[list[str]]:
     """Yield the units of each line of the training text, leaving out those that are not in the vocabulary."""
     for (words,) in text.words(pipeline):
         yield [unit for unit in pipeline.cut(words) if unit in vocab.ids]

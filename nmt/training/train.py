@@ -172,7 +172,7 @@ def run_job(job: TrainingJob, overwrite: bool) -> str:
         if team.first and overwrite:
             run_directory.remove_run(job.directory)
         saved = reopen(job)
-        over = limit_of_saved(job, saved) if saved else ""
+        over = saved_limit(job, saved) if saved else ""
         if not over:
             assemble(job, saved)
     if over:
@@ -212,7 +212,7 @@ def reopen(job: TrainingJob) -> state.TrainingState | None:
     return run_directory.read_consistent(directory, partial(state.load_state, directory))
 
 
-def limit_of_saved(job: TrainingJob, saved: state.TrainingState) -> str:
+def saved_limit(job: TrainingJob, saved: state.TrainingState) -> str:
     """The limit that a saved job has already reached; empty if there is none. If there is one, neither texts
     nor model need to be loaded: the first process cleans up the run and its logs, and reports the end."""
     progress, sizes = state.saved_position(job.directory, saved)

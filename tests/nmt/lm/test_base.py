@@ -122,7 +122,7 @@ def test_capabilities_of_the_types() -> None:
             "n-grams": model.ngram_scores() is not None,
             "carries": model.carries,
             "samples": model.sample(1, 5, 1, 1.0, 0, 1.0) is not None,
-            "spells": model.spelled(["b"], [UNK]) != [UNK]
+            "spells": model.spelling_ids(["b"], [UNK]) != [UNK]
             and model.filter_vectors(torch.tensor([3])) is not None,
         }
         capabilities[name] = [what for what, is_able in can.items() if is_able]

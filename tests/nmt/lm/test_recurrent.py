@@ -96,7 +96,7 @@ def test_unknown_words_are_read_by_their_spelling_and_predicted_as_unk() -> None
     lm = model()
     words = ["ab", "bab", "c", "bacca", "<unk>"]
     ids = [WORDS.index(word) if word in WORDS else UNK for word in words]
-    spelled = lm.spelled(words, ids)
+    spelled = lm.spelling_ids(words, ids)
     assert spelled == [3, V, 5, V + 1, UNK]
     [plain], [open_] = lm.score_texts([ids]), lm.score_texts([spelled])
     assert open_[:2] == pytest.approx(plain[:2], abs=1e-12)  # the first unknown word is not yet read
@@ -115,7 +115,9 @@ def test_unknown_words_are_read_by_their_spelling_and_predicted_as_unk() -> None
 
 def test_unknown_words_of_running_text() -> None:
     lm = model()
-    [chunk] = ChunkStream(join_sentences(as_corpus([lm.spelled(["bab", "ab"], [UNK, 3])])), 1, 10).batches(0)
+    [chunk] = ChunkStream(
+        join_sentences(as_corpus([lm.spelling_ids(["bab", "ab"], [UNK, 3])])), 1, 10
+    ).batches(0)
     found, _ = lm.score_running(chunk, None)
     assert found.tolist() == pytest.approx(lm.score_texts([[V, 3]])[0], abs=1e-9)
 
@@ -123,7 +125,7 @@ def test_unknown_words_of_running_text() -> None:
 @torch.no_grad()
 def test_vectors_for_analysis() -> None:
     lm = model()
-    ids = torch.tensor(lm.spelled(["ab", "bab"], [3, UNK]))
+    ids = torch.tensor(lm.spelling_ids(["ab", "bab"], [3, UNK]))
     assert lm.word_embedding("target")(ids).shape == (2, 6)
     lm.embedding.highways = torch.nn.ModuleList()
     lm.embedding.table = None
