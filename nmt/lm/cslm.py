@@ -8,7 +8,7 @@ vocabulary.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -222,14 +222,10 @@ def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
     """The n-grams of some sentences, one after the other, end symbols included: contexts (N, n - 1), words
     (N,). `order`: n."""
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
-    padded = np.full(int(lengths.sum()) + (order - 1) * len(texts), BOS, np.int64)
-    starts = np.concatenate([[0], np.cumsum(lengths + order - 1)[:-1]]).astype(np.int64)
-    positions = np.concatenate(
-        [[], *(np.arange(length) + start + order - 1 for start, length in zip(starts, lengths, strict=True))]
-    ).astype(np.int64)
-    padded[positions] = np.concatenate(
-        [np.zeros(0, np.int64), *(np.array([*text, EOS], np.int64) for text in texts)]
-    )
+    count = int(lengths.sum())
+    positions = np.arange(count) + np.repeat(np.arange(1, len(texts) + 1) * (order - 1), lengths)
+    padded = np.full(count + len(texts) * (order - 1), BOS, np.int64)
+    padded[positions] = np.fromiter(chain.from_iterable((*text, EOS) for text in texts), np.int64, count)
     return padded[positions[:, None] + np.arange(1 - order, 0)], padded[positions]
 
 
