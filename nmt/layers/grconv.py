@@ -16,6 +16,7 @@ B sentences, N words, D units, n nodes of a level.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 import torch
 import torch.nn.functional as F
@@ -41,10 +42,7 @@ def levels(sizes: list[int], device: torch.device) -> Iterator[MergeLevel]:
     """Yield the levels above the leaves, from the lowest. `sizes`: sizes[j] sentences have a word at step j.
     The last level has no nodes and only identifies the remaining roots."""
     while sizes:
-        above = sizes[1:]
-        starts = [0]
-        for size in sizes:
-            starts.append(starts[-1] + size)
+        above, starts = sizes[1:], [0, *accumulate(sizes)]
         parts = [
             torch.arange(start, start + size, device=device)
             for start, size in zip(starts, above, strict=False)

@@ -28,10 +28,8 @@ from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.initialize import initialize
 from nmt.layers.key_values import (
     ROOM,
-    ColumnStep,
     KeyValueCache,
     SentenceCache,
-    SentenceStep,
     SourceStep,
     SourceWords,
 )
@@ -264,11 +262,7 @@ class Transformer(TranslationModel[TransformerState]):
         previous = torch.full_like(state.sentence, BOS) if token_ids is None else token_ids
         state, rows = state.for_step()
         source = SourceStep(state.sources, rows, *self.shown)
-        step: ColumnStep | SentenceStep
-        if isinstance(state.cache, SentenceCache):
-            step = state.cache.step(*self.decoder.step_sizes, rows)
-        else:
-            step = state.cache.step(*self.decoder.step_sizes)
+        step = state.cache.step(*self.decoder.step_sizes, rows)
         features = self.decoder.advance(step, previous, source)
         return features, replace(state, cache=step.after(), weights=source.weights)
 
