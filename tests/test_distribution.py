@@ -1,6 +1,7 @@
 """The source distribution and the wheel made from it: complete, described correctly, and of use outside a
 clone. Nothing is downloaded: the libraries are those of this environment."""
 
+import configparser
 import email
 import os
 import re
@@ -15,7 +16,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
+import nmt
 from tests.conftest import HANG, tiny_config, write_corpus
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,6 +64,21 @@ def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ours(*folders: str) -> set[str]:
     found = (path for folder in folders for path in (ROOT / folder).rglob("*") if path.is_file())
     return {str(path.relative_to(ROOT)) for path in found if "__pycache__" not in path.parts}
+
+
+def test_the_conda_recipe_is_that_of_the_package() -> None:
+    """Its version, what it needs and its commands are those of setup.cfg; PyTorch has another name there."""
+    config = configparser.ConfigParser()
+    config.read(ROOT / "setup.cfg", encoding="utf-8")
+    recipe = yaml.safe_load(
+        (ROOT / "docs/conda/meta.yaml").read_text("utf-8").replace("{{ PYTHON }}", "python")
+    )
+    needed = config["options"]["install_requires"].replace(" ", "").split()
+    run = [line.replace(" ", "").replace("pytorch", "torch") for line in recipe["requirements"]["run"]]
+    assert run == ["python" + config["options"]["python_requires"], *needed]
+    commands = config["options.entry_points"]["console_scripts"].strip().split("\n")
+    assert recipe["build"]["entry_points"] == commands
+    assert recipe["package"]["version"] == nmt.__version__
 
 
 @pytest.mark.ci
