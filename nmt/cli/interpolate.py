@@ -18,8 +18,8 @@ from nmt.cli.perplexity import perplexity
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import interpolation
-from nmt.ngram.count_models import Floats, Ints
 from nmt.ngram.interpolation import Histories
+from nmt.ngram.text_scorer import Floats, Ints
 from nmt.runs import directory as run_directory
 from nmt.runs import language_model
 from nmt.runs.language_model import (

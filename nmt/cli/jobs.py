@@ -17,11 +17,11 @@ from nmt.errors import ConfigError
 from nmt.io import files, locks
 from nmt.io.progress import Progress
 from nmt.runs.directory import is_exported
-from nmt.work import executors, store, texts
+from nmt.work import executors, store, text_chunks
 from nmt.work.executors import EXECUTORS, ExecutorConfig
 from nmt.work.stages import SharedFolder
 from nmt.work.store import ChunkRecords
-from nmt.work.texts import FinishedChunk, Lines, TextChunk
+from nmt.work.text_chunks import FinishedChunk, Lines, TextChunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container
@@ -146,7 +146,7 @@ class TextJob:
     def run(
         self, load: "Callable[[argparse.Namespace], ChunkComputer[Task]]", computer: "ChunkComputer[Task]"
     ) -> "Iterator[Callable[[Iterable[TextChunk[Task]]], Iterator[FinishedChunk]]]":
-        """Start the executor and yield a function from chunks to finished chunks (`texts.compute_chunks`).
+        """Start the executor; yield a function from chunks to finished ones, `text_chunks.compute_chunks`.
 
         `computer`: what `load` returned for the options; each worker calls `load` again. If the block
         succeeds, the job is done, and its folder is removed. ConfigError if the job to resume was started
@@ -159,7 +159,7 @@ class TextJob:
         name = files.name_of(self.inputs[0])
         with executors.make(computer.lines, load_remote, self.config) as executor:
             yield partial(
-                texts.compute_chunks, executor=executor, name=name, records=self.open_records(models)
+                text_chunks.compute_chunks, executor=executor, name=name, records=self.open_records(models)
             )
         if self.folder:
             locks.clear(self.folder)

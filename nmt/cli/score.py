@@ -19,7 +19,7 @@ from nmt.formats import pharaoh
 from nmt.io import files
 from nmt.io.progress import Total
 from nmt.runs.run import SCORED, Run
-from nmt.work.texts import Lines, TextChunk
+from nmt.work.text_chunks import Lines, TextChunk
 
 log = logging.getLogger(__name__)
 

@@ -30,10 +30,10 @@ from nmt.runs.run import FREQUENT, SEARCHED, BeamTranslation, Run, TranslationRe
 from nmt.search import FinishedHypothesis
 from nmt.search.config import BEAM_SIZE, MOST_BEAM, BeamConfig, MBRConfig, SamplingConfig
 from nmt.text import pipeline, sentences
-from nmt.text.glossary import Lexicon
+from nmt.text.lexicon import Lexicon
 from nmt.text.sentences import LineLimit
 from nmt.text.tokenize import escape
-from nmt.work.texts import Lines, TextChunk
+from nmt.work.text_chunks import Lines, TextChunk
 
 if TYPE_CHECKING:
     from nmt.cli.arguments import Container

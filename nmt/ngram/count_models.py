@@ -28,8 +28,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped, numbers
 from nmt.io.mapped import MEMORY, ArrayStorage, GrowingArray, blocks
 from nmt.io.numbers import shown
-from nmt.ngram import queries, texts, trie_model
-from nmt.ngram.columns import (
+from nmt.ngram import compiled_queries, trie_model
+from nmt.ngram.arpa_columns import (
     NUMBER_BYTES,
     NgramRows,
     WordLookup,
@@ -39,13 +39,10 @@ from nmt.ngram.columns import (
     parse_rows,
     round_numbers,
 )  # fmt: skip
-from nmt.ngram.queries import CompiledModel
+from nmt.ngram.compiled_queries import CompiledModel
+from nmt.ngram.text_scorer import BOS, EOS, LN10, UNK, Floats, Ints, NgramTextScorer
 from nmt.ngram.trie_model import TrieScorer
 
-LN10 = texts.LN10
-BOS, EOS, UNK = texts.BOS, texts.EOS, texts.UNK
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 COMPILED_FROM = 2000  # calls of flat_scores before it is compiled: numba takes half a second to load
 COMPILED_NGRAMS = 20_000_000  # at most, since their hash table takes 24 to 48 bytes for each
 BLOCK = 4096  # n-grams formatted together
@@ -62,7 +59,7 @@ class NgramOrder:
 
 
 @dataclass
-class NgramModel(texts.NgramTextScorer):
+class NgramModel(NgramTextScorer):
     """A count model over V words, <unk>, <s> and </s> included; levels[n - 1] has the n-grams of order n."""
 
     words: list[str]
@@ -150,7 +147,7 @@ class NgramModel(texts.NgramTextScorer):
 
     def compile(self) -> CompiledModel | None:
         """The model for compiled queries; None without numba."""
-        functions = queries.compiled()
+        functions = compiled_queries.compiled()
         if functions is None:
             return None
         log10 = np.concatenate([level.log10 for level in self.levels])

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from nmt.errors import DataError
 from nmt.io import files, manifest
 from nmt.io.mapped import MEMORY, ArrayStorage, blocks
-from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel, NgramOrder, keep_ngrams
+from nmt.ngram.count_models import NgramModel, NgramOrder, keep_ngrams
+from nmt.ngram.text_scorer import BOS, EOS, UNK, Floats, Ints
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
 from nmt.work.executors import ExecutorConfig

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from nmt.io import files
 from nmt.io.locks import WorkFolders
 from nmt.io.mapped import ArrayStorage
-from nmt.ngram.count_models import Ints
 from nmt.ngram.counting import (
     Counts,
     CountSettings,
@@ -34,6 +33,7 @@ from nmt.ngram.counting import (
     sentence_positions,
     unigram_counts,
 )  # fmt: skip
+from nmt.ngram.text_scorer import Ints
 
 log = logging.getLogger(__name__)
 

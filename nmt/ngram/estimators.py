@@ -17,8 +17,9 @@ from nmt.config.settings import number, setting
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files
 from nmt.io.mapped import MEMORY, ArrayStorage, blocks
-from nmt.ngram.count_models import Floats, Ints, NgramModel, NgramOrder
+from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.counting import CountSettings, NgramCounts, count_lines, finish_model, safe_log10
+from nmt.ngram.text_scorer import Floats, Ints
 
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.lazy import LazyPart
-from nmt.ngram.texts import Floats, Ints
+from nmt.ngram.text_scorer import Floats, Ints
 
 log = logging.getLogger(__name__)
 

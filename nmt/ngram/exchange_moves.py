@@ -10,7 +10,7 @@ import numpy as np
 
 from nmt.compute.compiled import HAVE_NUMBA, njit, njit_forced_inline
 from nmt.ngram.exchange import EQUAL, ClassCounts, Neighbors, WordNeighbors
-from nmt.ngram.texts import Floats, Ints
+from nmt.ngram.text_scorer import Floats, Ints
 
 TABLE = 1 << 14  # counts whose x log x is looked up
 

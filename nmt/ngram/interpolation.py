@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files, numbers
-from nmt.ngram.count_models import BOS, Floats, Ints
+from nmt.ngram.text_scorer import BOS, Floats, Ints
 
 ROUNDS = 1000
 GAIN = 1e-9  # of log-likelihood a word: EM stops below it

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import DataError
-from nmt.ngram.count_models import Floats, Ints, NgramModel, keep_ngrams
-from nmt.ngram.texts import LN10, NgramTextScorer
+from nmt.ngram.count_models import NgramModel, keep_ngrams
+from nmt.ngram.text_scorer import LN10, Floats, Ints, NgramTextScorer
 
 LEAST_MASS = 1e-7  # of words without an n-gram: below, it is mostly the rounding of the file's digits
 MOST_DIFFERENCE = 0.01  # of a sum of probabilities and 1, in a model that can be pruned

@@ -17,9 +17,10 @@ import numpy as np
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import estimators
-from nmt.ngram.count_models import UNK, Floats, Ints, NgramModel
+from nmt.ngram.count_models import NgramModel
 from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig
 from nmt.ngram.selection_config import SelectionConfig
+from nmt.ngram.text_scorer import UNK, Floats, Ints
 
 BLOCK = 20000  # lines scored together
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.lazy import LazyPart
-from nmt.ngram.texts import LN10, Floats, Ints
+from nmt.ngram.text_scorer import LN10, Floats, Ints
 
 # Columns of the layout, which has a row for each length: the number of the first node, how many there are,
 # the first bit of the first record, the bits of a record; for each field its first bit in the record and its

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nmt.io.mapped import MEMORY, ArrayStorage, blocks, count_values
 from nmt.ngram.count_models import NgramModel, NgramOrder
-from nmt.ngram.texts import LN10, Floats, Ints
+from nmt.ngram.text_scorer import LN10, Floats, Ints
 from nmt.ngram.trie import (
     BACKOFF,
     BACKOFF_BOOK,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nmt.io import files, manifest, mapped
 from nmt.io.manifest import digest64
 from nmt.lazy import LazyPart
-from nmt.ngram.texts import BOS, EOS, UNK, Floats, Ints, NgramTextScorer
+from nmt.ngram.text_scorer import BOS, EOS, UNK, Floats, Ints, NgramTextScorer
 from nmt.ngram.trie import Trie, Words64
 
 # ---- words -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ A state is the number of the longest context that can still matter, 0 for none.
 import numpy as np
 
 from nmt.compute.compiled import HAVE_NUMBA, njit, njit_forced_inline
-from nmt.ngram.texts import LN10, Floats, Ints
+from nmt.ngram.text_scorer import LN10, Floats, Ints
 from nmt.ngram.trie import (
     BACKOFF,
     BACKOFF_BOOK,

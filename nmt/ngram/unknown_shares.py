@@ -12,7 +12,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.ngram.count_models import BOS, EOS, UNK, Floats, Ints, NgramModel
+from nmt.ngram.count_models import NgramModel
+from nmt.ngram.text_scorer import BOS, EOS, UNK, Floats, Ints
 
 LEAST = 1e-12  # minimum mass outside the short-list, which is 0 if the list has all words
 

@@ -15,7 +15,7 @@ from nmt.io.numbers import shown
 from nmt.ngram import exchange
 from nmt.ngram.counting import SYMBOLS, Counts, CountSettings
 from nmt.ngram.exchange import Bigrams
-from nmt.ngram.texts import UNK
+from nmt.ngram.text_scorer import UNK
 
 log = logging.getLogger(__name__)
 

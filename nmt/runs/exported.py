@@ -31,7 +31,7 @@ from nmt.runs.pair import LanguagePair, describe, load_text
 from nmt.runs.run import FREQUENT, Run
 from nmt.search import FinishedHypothesis
 from nmt.search.config import REFILL, BeamConfig, SamplingConfig, length_normalizer
-from nmt.text.glossary import Lexicon
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import BOS, EOS, SPECIALS, UNK, Vocab
 

@@ -26,8 +26,8 @@ from nmt.io import files, manifest, mapped
 from nmt.io.files import check_lines
 from nmt.lazy import LazyPart
 from nmt.ngram import count_models, interpolation, trie_model
-from nmt.ngram.count_models import Floats
 from nmt.ngram.interpolation import Histories
+from nmt.ngram.text_scorer import Floats
 from nmt.runs import directory as run_directory
 
 # ---- interface, and n-gram models --------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from nmt.runs.pair import LanguagePair
 from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.text import pipeline, sentences
-from nmt.text.glossary import Lexicon
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import TextPipeline
 from nmt.text.sentences import MAX_LINE_WORDS, LineLimit
 from nmt.text.vocab import EOS, SPECIALS, UNK

@@ -24,7 +24,7 @@ from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.sampling import sample
 from nmt.search.steps import Ensemble, Reading, Shortlisted, mean_log_probs
-from nmt.text.glossary import Lexicon, shortlist
+from nmt.text.lexicon import Lexicon, shortlist
 from nmt.text.sentences import LineLimit
 
 # ---- shortlists --------------------------------------------------------------------------------------------

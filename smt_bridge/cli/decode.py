@@ -22,8 +22,8 @@ from nmt.search.config import BeamConfig
 from nmt.text import glossary, sentences
 from nmt.text.sentences import SplitLine
 from nmt.work.executors import ExecutorConfig
-from nmt.work.texts import FinishedChunk, TextChunk
-from nmt.work.texts import Lines as OutputLines
+from nmt.work.text_chunks import FinishedChunk, TextChunk
+from nmt.work.text_chunks import Lines as OutputLines
 from smt_bridge.cli import decoding
 from smt_bridge.cli.decoding import load_decoder, longest_line
 from smt_bridge.hybrid import folder

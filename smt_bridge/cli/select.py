@@ -18,11 +18,11 @@ from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.io.progress import Progress
 from nmt.ngram.selection_config import SelectionConfig
-from nmt.work.texts import FinishedChunk, Lines, TextChunk
+from nmt.work.text_chunks import FinishedChunk, Lines, TextChunk
 
 if TYPE_CHECKING:
-    from nmt.ngram.count_models import Floats
     from nmt.ngram.selection import Side, Trial
+    from nmt.ngram.text_scorer import Floats
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from nmt.compute.compiled import njit, njit_forced_inline
 from nmt.ngram import trie_build, trie_queries
+from nmt.ngram.compiled_queries import MIX
 from nmt.ngram.count_models import NgramModel, NgramOrder
-from nmt.ngram.queries import MIX
-from nmt.ngram.texts import BOS, EOS, LN10, UNK
+from nmt.ngram.text_scorer import BOS, EOS, LN10, UNK
 from nmt.ngram.trie import COUNT, FIRST, LINK, WORD, Words64
 from nmt.ngram.trie_model import TrieModel
 

@@ -16,7 +16,7 @@ import threading
 import numpy as np
 
 from nmt.compute.compiled import HAVE_NUMBA, go_on, njit
-from nmt.ngram.queries import MIX
+from nmt.ngram.compiled_queries import MIX
 from smt_bridge.decoder.arrays import (
     CANDIDATES,
     FULL,

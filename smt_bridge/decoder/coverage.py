@@ -8,7 +8,7 @@ Coverages are numbered; the possible next spans and the future cost are computed
 import numpy as np
 
 from nmt.compute.compiled import njit
-from nmt.ngram.queries import MIX
+from nmt.ngram.compiled_queries import MIX
 from smt_bridge.decoder.arrays import (
     COVERAGES,
     FULL,

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from nmt.io import files, mapped
 from nmt.ngram import count_models, trie_build, trie_model
-from nmt.ngram.count_models import LN10, KenLM
+from nmt.ngram.count_models import KenLM
+from nmt.ngram.text_scorer import LN10
 from nmt.ngram.trie_model import TrieModel, WordIds
 from nmt.ngram.word_classes import WordClasses
 from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters

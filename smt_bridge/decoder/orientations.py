@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.compute.compiled import njit, njit_inline
-from nmt.ngram.queries import MIX
+from nmt.ngram.compiled_queries import MIX
 from smt_bridge.decoder.arrays import FULL, REGIONS, Int32s, Int64s, SearchState
 from smt_bridge.moses.reordering import LEFT, MONOTONE, RIGHT, SWAP
 

@@ -12,7 +12,7 @@ starts again with larger ones."""
 import numpy as np
 
 from nmt.compute.compiled import njit, njit_borrowing, njit_inline
-from nmt.ngram.queries import MIX
+from nmt.ngram.compiled_queries import MIX
 from smt_bridge.decoder.arrays import (
     BLOCKS,
     CANDIDATES,

@@ -43,7 +43,7 @@ COLUMNS = 4  # scores of a row before the last one is added
 RARE = 10  # a source that was extracted more often gets the mean of the whole reordering table
 BATCH = 256  # source phrases searched at a time
 
-Lexicon = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probability
+WordProbabilities = Mapping[tuple[bytes, bytes], float]  # (given word, word) -> probability
 
 
 @dataclass
@@ -153,7 +153,7 @@ def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:
 
 
 def best_links(
-    origins: Sequence[bytes], words: Sequence[bytes], lexicon: Lexicon
+    origins: Sequence[bytes], words: Sequence[bytes], lexicon: WordProbabilities
 ) -> tuple[list[tuple[int, int]], float]:
     """Link each of `words` to the word of `origins`, of which there is at least one, or to NULL, whichever
     makes it most likely. Returns the links as pairs of indices (origin, word), without those to NULL, and the
@@ -173,7 +173,7 @@ def table_line(
     source: bytes,
     target: bytes,
     phi: tuple[float, float],
-    lexicons: tuple[Lexicon, Lexicon],
+    lexicons: tuple[WordProbabilities, WordProbabilities],
     counts: tuple[int, int],
 ) -> bytes:
     """Format a line of the phrase table. `phi`: p(source | target) and p(target | source); `lexicons`:
@@ -258,7 +258,9 @@ class Proposer:
     inverse: bool  # whether there is a network of the other direction
     config: ProposeConfig
     table: KnownPairs
-    lexicons: tuple[Lexicon, Lexicon]  # of target words given source words, and vice versa
+    lexicons: tuple[
+        WordProbabilities, WordProbabilities
+    ]  # of target words given source words, and vice versa
 
     def rows(
         self,

@@ -13,8 +13,8 @@ from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from smt_bridge.extraction.config import PruneConfig, significance_threshold
 from smt_bridge.tables import filter as filter_table
-from smt_bridge.tables.composition import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
+from smt_bridge.tables.entropy_pruning import TablePairs
 from smt_bridge.tables.filter import FilterPaths, Occurring, RowObserver
 
 log = logging.getLogger(__name__)

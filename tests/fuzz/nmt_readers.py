@@ -14,7 +14,7 @@ from nmt.ngram import count_models
 from nmt.papers.multiscale.dictionary import Dictionary
 from nmt.runs import run
 from nmt.text import subwords, truecase
-from nmt.text.glossary import Lexicon
+from nmt.text.lexicon import Lexicon
 from nmt.text.subwords import LearnSettings, TrainingText
 from nmt.text.subwords.sentencepiece import Unigram
 from nmt.text.vocab import Vocab

@@ -11,7 +11,7 @@ import numpy as np
 from nmt.compute.compiled import njit
 from nmt.data.affiliation import affiliations, source_windows
 from nmt.errors import ConfigError
-from nmt.ngram.queries import MIX
+from nmt.ngram.compiled_queries import MIX
 from nmt.text.pipeline import TextPipeline
 from nmt.text.vocab import BOS, EOS, Vocab
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s

@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.compute.compiled import njit
-from nmt.ngram.texts import LN10
+from nmt.ngram.text_scorer import LN10
 from nmt.ngram.word_classes import read_classes
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.automaton import Automaton, step

@@ -19,7 +19,7 @@ from nmt.work import store
 from nmt.work.executors import EXECUTORS, ExecutorConfig, Local, Lost
 from nmt.work.stages import SharedFolder
 from nmt.work.store import ChunkRecords
-from nmt.work.texts import Lines
+from nmt.work.text_chunks import Lines
 from tests.commands.runs import LINES
 from tests.conftest import BIN, ROOT, kill_once_written
 

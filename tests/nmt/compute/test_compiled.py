@@ -62,7 +62,7 @@ def test_changed_sources_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.M
 def test_changed_queries_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search has a constant of the queries of n-gram models in its compiled code."""
     (tmp_path / "nmt" / "ngram").mkdir(parents=True)
-    (queries := tmp_path / "nmt" / "ngram" / "queries.py").write_text("MIX = 1\n")
+    (queries := tmp_path / "nmt" / "ngram" / "compiled_queries.py").write_text("MIX = 1\n")
     monkeypatch.setattr(compiled, "__file__", str(tmp_path / "nmt" / "compute" / "compiled.py"))
     before = compiled.cache_folder()
     queries.write_text("MIX = 2\n")

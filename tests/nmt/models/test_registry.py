@@ -22,7 +22,7 @@ from nmt.runs.torch_run import TorchRun
 from nmt.scoring import pair_scores, word_scores
 from nmt.search.beam import search
 from nmt.search.config import BeamConfig
-from nmt.text.glossary import Lexicon
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
 from nmt.training.transfer import transfer_weights

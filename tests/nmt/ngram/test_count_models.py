@@ -12,10 +12,11 @@ import pytest
 
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.ngram import columns, count_models, estimators, queries
-from nmt.ngram.columns import PADDING, PaddedText, WordLookup
-from nmt.ngram.count_models import LN10, NgramModel
+from nmt.ngram import arpa_columns, compiled_queries, count_models, estimators
+from nmt.ngram.arpa_columns import PADDING, PaddedText, WordLookup
+from nmt.ngram.count_models import NgramModel
 from nmt.ngram.estimators import KneserNeyConfig
+from nmt.ngram.text_scorer import LN10
 
 # ---- test arpa ---------------------------------------------------------------------------------------------
 
@@ -128,7 +129,9 @@ def test_compiled_scores_are_the_same_numbers(order: int, kind: str, monkeypatch
     if kind == "numba":
         pytest.importorskip("numba")
     else:
-        monkeypatch.setattr(queries, "compiled", lambda: (queries.insert, queries.score))
+        monkeypatch.setattr(
+            compiled_queries, "compiled", lambda: (compiled_queries.insert, compiled_queries.score)
+        )
     monkeypatch.setattr(count_models, "COMPILED_FROM", 3)
     with np.errstate(over="ignore"):
         for whole, before in zip((True, False), expected, strict=True):
@@ -146,7 +149,9 @@ def test_a_compiled_model_may_lack_the_end_of_an_ngram(
     model = count_models.read_arpa(write(tmp_path, text))
     expected = model.scores([["the", "dog"]])[0]
     assert expected.tolist() == pytest.approx([LN10 * -0.2, LN10 * -0.125, LN10 * -0.6])
-    monkeypatch.setattr(queries, "compiled", lambda: (queries.insert, queries.score))
+    monkeypatch.setattr(
+        compiled_queries, "compiled", lambda: (compiled_queries.insert, compiled_queries.score)
+    )
     with np.errstate(over="ignore"):
         model.compiled = model.compile()
         assert model.scores([["the", "dog"]])[0].tobytes() == expected.tobytes()
@@ -157,7 +162,7 @@ def test_without_numba_and_for_large_models_nothing_is_compiled(monkeypatch: pyt
     expected = model.scores(text[:1])[0].tolist()
     monkeypatch.setattr(count_models, "COMPILED_FROM", 2)
     with monkeypatch.context() as patch:
-        patch.setattr(queries, "compiled", lambda: None)
+        patch.setattr(compiled_queries, "compiled", lambda: None)
         assert model.scores(text[:1])[0].tolist() == expected and not model.compiled
     model.calls = 1
     monkeypatch.setattr(count_models, "COMPILED_NGRAMS", 10)
@@ -252,10 +257,10 @@ def test_lines_read_together_are_those_read_one_by_one(
     content = odd_file(model, 1, share).encode()
     (tmp_path / "lm").write_bytes(gzip.compress(content) if packed else content)
     monkeypatch.setattr(files, "BUFFER", 600)
-    parse = columns.parse_rows
+    parse = arpa_columns.parse_rows
     parsed: list[bool] = []
 
-    def counted(lines: bytes, n: int, words: columns.WordLookup) -> columns.NgramRows | None:
+    def counted(lines: bytes, n: int, words: arpa_columns.WordLookup) -> arpa_columns.NgramRows | None:
         rows = parse(lines, n, words)
         parsed.append(rows is not None)
         return rows
@@ -424,7 +429,7 @@ def test_a_broken_gzip_file_is_one_error_wherever_it_breaks(tmp_path: Path) -> N
                 count_models.load_count_model(path)
 
 
-# ---- test columns ------------------------------------------------------------------------------------------
+# ---- test arpa columns -------------------------------------------------------------------------------------
 
 
 def test_numbers_are_formatted_and_rounded_as_by_printf() -> None:
@@ -437,14 +442,14 @@ def test_numbers_are_formatted_and_rounded_as_by_printf() -> None:
             [0.0, -0.0, np.inf, -np.inf, np.nan, -99.9, -9.99999999, -1e-300, -1.2345678e-100, -1e300],
         ]
     )  # fmt: skip
-    texts, starts, lengths = columns.format_numbers(values, "\t")
+    texts, starts, lengths = arpa_columns.format_numbers(values, "\t")
     for value, row, start, length in zip(values, texts, starts, lengths, strict=True):
         assert row[start : start + length].tobytes().decode() == f"{value:.8g}\t"
     rounded = np.array([float(f"{value:.8g}") for value in values])
-    assert columns.round_numbers(values).tobytes() == rounded.tobytes()
+    assert arpa_columns.round_numbers(values).tobytes() == rounded.tobytes()
 
 
-def positions(pieces: list[bytes]) -> tuple[PaddedText, columns.Ints, columns.Ints]:
+def positions(pieces: list[bytes]) -> tuple[PaddedText, arpa_columns.Ints, arpa_columns.Ints]:
     """A text of pieces with blanks between them, and where each piece begins and how long it is."""
     lengths = np.array(list(map(len, pieces)))
     starts = len(PADDING) + np.cumsum(lengths + 1) - lengths - 1
@@ -458,7 +463,7 @@ def test_numbers_are_parsed_as_by_float() -> None:
     texts += ["0", "-0", "-0.0", "5.", ".5", "-.5", "+1", "1" * 15, "9" * 16, "9" * 17, "0.1", "-99", "1e3"]
     texts += ["-inf", "123456789012345.", "1.23456789012345", "12345678.9012345", "0000000000000001"]
     text, starts, lengths = positions([number.encode() for number in texts])
-    parsed = columns.parse_numbers(text, starts, starts + lengths)
+    parsed = arpa_columns.parse_numbers(text, starts, starts + lengths)
     assert parsed is not None
     assert parsed.tobytes() == np.array([float(number) for number in texts]).tobytes()
 
@@ -468,9 +473,9 @@ def test_numbers_are_parsed_as_by_float() -> None:
 )
 def test_what_is_no_number(wrong: str) -> None:
     text, starts, lengths = positions([b"-1.5", wrong.encode(), b"2"])
-    assert columns.parse_numbers(text, starts, starts + lengths) is None
+    assert arpa_columns.parse_numbers(text, starts, starts + lengths) is None
     with pytest.raises(ValueError):
-        columns.logarithm(wrong)
+        arpa_columns.logarithm(wrong)
 
 
 def test_words_are_found_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -484,6 +489,6 @@ def test_words_are_found_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None
     for new in ("x", "x" * 10, "x" * 67, "\0", "é" * 4 + "e"):
         assert table.find(*positions([b"xxxxxxx", new.encode()])) is None
     # words with the same hash are told apart by their bytes
-    monkeypatch.setattr(columns, "hash_words", lambda columns, count: np.zeros(count, np.uint64))
+    monkeypatch.setattr(arpa_columns, "hash_words", lambda columns, count: np.zeros(count, np.uint64))
     table = WordLookup(["a", "b"])
     assert table.find(*positions([b"c"])) is None and table.find(*positions([b"a", b"b"])) is None

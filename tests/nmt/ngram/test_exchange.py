@@ -8,7 +8,7 @@ from nmt.compute.compiled import HAVE_NUMBA
 from nmt.lazy import LazyPart
 from nmt.ngram import exchange
 from nmt.ngram.exchange import Bigrams, Exchange, cluster
-from nmt.ngram.texts import Ints
+from nmt.ngram.text_scorer import Ints
 
 
 def text_of_classes(seed: int = 0, size: int = 6000) -> Ints:
@@ -87,7 +87,7 @@ def test_compiled_moves_are_the_plain_ones(closed: int, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("compiled", [False, True])
 def test_planted_classes_are_recovered(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if not compiled:
-        monkeypatch.setattr(exchange, "COMPILED_MOVES", LazyPart("nmt.ngram.texts:UNK"))
+        monkeypatch.setattr(exchange, "COMPILED_MOVES", LazyPart("nmt.ngram.text_scorer:UNK"))
     classes = cluster(Bigrams.of(text_of_classes(), 15), np.arange(15) % 3, 3)
     assert all(len(set(classes[start : start + 5])) == 1 for start in (0, 5, 10))
     assert len(set(classes[[0, 5, 10]])) == 3

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from nmt.errors import DataError
-from nmt.ngram.count_models import Floats
 from nmt.ngram.interpolation import (
     CONTEXT_STEP,
     Histories,
@@ -18,6 +17,7 @@ from nmt.ngram.interpolation import (
     mixture_log_probs,
     uniform,
 )
+from nmt.ngram.text_scorer import Floats
 
 # ---- test interpolation ------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from nmt.errors import DataError
 from nmt.io import files, manifest, mapped
 from nmt.ngram import count_models, trie, trie_build, trie_model
 from nmt.ngram.count_models import NgramModel, NgramOrder
+from nmt.ngram.text_scorer import LN10
 from nmt.ngram.trie_model import HashedWords, TrieScorer
 from tests.nmt.ngram.test_count_models import TEXT, some_model, write
 
@@ -158,7 +159,7 @@ def test_upper_bounds(tmp_path: Path) -> None:
     model = trie_build.by_hash(some_model(3)[0])
     most = trie_build.compile_model(model).most
     for n, level in enumerate(model.levels, 1):
-        assert (level.log10 * count_models.LN10 <= most[model.grams(n)[:, -1]]).all()
+        assert (level.log10 * LN10 <= most[model.grams(n)[:, -1]]).all()
     model.levels[0].backoff[5] = 0.1
     assert not trie_build.compile_model(model).most.any()
 

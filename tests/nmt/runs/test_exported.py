@@ -21,7 +21,7 @@ from nmt.runs.constraints import Constraints
 from nmt.runs.run import Run, TranslationRequest
 from nmt.runs.torch_run import TorchRun, align
 from nmt.search.config import BeamConfig, SamplingConfig
-from nmt.text.glossary import Lexicon
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
 

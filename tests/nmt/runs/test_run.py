@@ -26,7 +26,7 @@ from nmt.runs.run import (
 from nmt.runs.torch_run import RunShortlist, TorchRun, align, check_attention
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.mbr import least_risk
-from nmt.text.glossary import Lexicon
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.subwords.bpe import BPE
 from nmt.text.vocab import BOS, EOS, UNK, Vocab

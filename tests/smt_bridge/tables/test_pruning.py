@@ -13,8 +13,8 @@ from smt_bridge.extraction import tables
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
 from smt_bridge.tables import filter as filter_table
-from smt_bridge.tables.composition import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
+from smt_bridge.tables.entropy_pruning import TablePairs
 from smt_bridge.tables.filter import FilterPaths, Occurring
 from smt_bridge.tables.pruning import prune_tables
 from tests.smt_bridge.extraction.test_tables import write

@@ -11,7 +11,7 @@ from nmt.compute.compiled import HAVE_NUMBA
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.ngram import count_models, estimators
-from nmt.ngram.texts import LN10
+from nmt.ngram.text_scorer import LN10
 from nmt.ngram.word_classes import write_classes
 from smt_bridge import compiled_model
 from smt_bridge.cli import compile as compile_command

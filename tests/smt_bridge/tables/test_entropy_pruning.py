@@ -8,7 +8,7 @@ import pytest
 
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
-from smt_bridge.tables.composition import TablePairs
+from smt_bridge.tables.entropy_pruning import TablePairs
 
 Words = tuple[str, ...]
 Key = tuple[Words, Words]

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.ngram.texts import LN10, Floats, Ints
+from nmt.ngram.text_scorer import LN10, Floats, Ints
 
 Numbers = NDArray[np.int32]
 CompiledFunctions = tuple[Callable[..., None], Callable[..., None]]
