@@ -231,6 +231,15 @@ def suits_merges(data: DataConfig, monolingual: bool) -> bool:
     return any(subword_kind(side, data.bpe_merges) == BPE.kind for side in sides)
 
 
+def check_types(config: RunConfig) -> None:
+    """ConfigError for a value that has not the type of its key. Files are checked as they are merged; this is
+    for a configuration made in Python."""
+    try:
+        OmegaConf.structured(config)
+    except OmegaConfBaseException as error:
+        raise ConfigError(f"{error.full_key}: {reason(error)}") from error
+
+
 def check_config(config: RunConfig) -> None:
     """ConfigError for a value out of range, and for values that contradict each other. Sets what follows from
     other settings: languages from file names, and no BLEU and no beam for a language model or an aligned

@@ -107,6 +107,7 @@ def read(config: Configuration) -> RunConfig:
     """Read and check a configuration. A RunConfig is completed in place, see `config_file.check_config`.
     Errors as from `config_file.load`."""
     if isinstance(config, RunConfig):
+        config_file.check_types(config)
         config_file.check_config(config)
         return config
     if isinstance(config, Mapping):

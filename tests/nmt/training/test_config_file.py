@@ -14,7 +14,7 @@ from nmt.lm.cslm import CSLMConfig
 from nmt.models.config import RNNConfig
 from nmt.models.registry import MODELS
 from nmt.runs.text import Section
-from nmt.training import config_file
+from nmt.training import config_file, train
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.config_file import ConfigPart, Schema, choose_schema, explain
 
@@ -264,6 +264,22 @@ def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path
     manifest.write(tmp_path, ["config.yaml"])
     with pytest.raises(CheckpointError, match=r"config\.yaml: damaged configuration \("):
         config_file.differences(RunConfig(run="r"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        (RunConfig(run="r", training=TrainingConfig(tensorboard="x")), "training.tensorboard: Value 'x'"),  # type: ignore[arg-type]
+        (RunConfig(run="r", model=RNNConfig(bias="x")), "model.bias: Value 'x'"),  # type: ignore[arg-type]
+        (RunConfig(run="r", lm=CSLMConfig(layers=[1.5])), "lm.layers[0]: Value '1.5'"),  # type: ignore[list-item]
+        (RunConfig(run="r", lm=CSLMConfig(layers=5)), "layers: "),  # type: ignore[arg-type]
+        (RunConfig(run="r", data=None), "data: "),  # type: ignore[arg-type]
+    ],
+)
+def test_types_are_checked_from_python_too(config: RunConfig, message: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        train.read(config)
+    assert str(error.value).startswith(message)
 
 
 def test_a_run_directory_is_required_from_python_too() -> None:
