@@ -440,12 +440,12 @@ def differences(config: RunConfig, directory: Path) -> list[str]:
 
 
 def flatten(config: "DataclassInstance", prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield every dotted key that is not a section, after `prefix`, with its value; leaves out values that
-    are None."""
+    """Yield every dotted key that is not a section, after `prefix`, with its value, paths as strings; leaves
+    out values that are None."""
     for item in fields(config):
         value = getattr(config, item.name)
         if sections := settings.list_sections(item.name, value):
             for name, section in sections:
                 yield from flatten(section, f"{prefix}{name}.")
         elif value is not None:
-            yield f"{prefix}{item.name}", value
+            yield f"{prefix}{item.name}", str(value) if isinstance(value, Path) else value

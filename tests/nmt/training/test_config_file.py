@@ -247,6 +247,10 @@ def test_differences_leave_out_the_limits(tmp_path: Path) -> None:
     manifest.write(tmp_path, ["config.yaml"])
     now = load(tmp_path, "run: q\n", "training.max_steps=9", "model.hidden=3")
     assert config_file.differences(now, tmp_path) == ["model.hidden=3 (was 1000)"]
+    before.data.train_source = Path("a")  # type: ignore[assignment]
+    (tmp_path / "config.yaml").write_text(config_file.to_yaml(before))
+    manifest.write(tmp_path, ["config.yaml"])
+    assert config_file.differences(before, tmp_path) == []
 
 
 @pytest.mark.parametrize(
