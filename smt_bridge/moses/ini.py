@@ -359,7 +359,7 @@ def add_feature(ini: Ini, line: str, values: Sequence[float]) -> Ini:
     """Add a feature, given by its line in [feature], with its weights; returns a new ini. ConfigError for a
     text that is not one line, for a name that exists already, and for the wrong number of weights; DataError
     for a line that Moses would refuse."""
-    if not re.match(r"\s*[^\s#\[][^\n]*$", line):
+    if not re.fullmatch(r"[^\S\n]*[^\s#\[][^\n]*", line):
         raise ConfigError(f"{numbers.shown(line)} is not a line of [feature], expected KIND key=value ...")
     new = parse_feature(
         ini.path, ini.features[-1].row + 1, line, Counter(feature.kind for feature in ini.features)

@@ -130,6 +130,8 @@ def test_edits_that_make_no_sense(system: Path) -> None:
         (lambda: moses_ini.add_columns(ini, "XX", [1]), "no feature XX, expected one of"),
         (lambda: moses_ini.add_columns(sparse, "WT", [1]), "WT has only sparse values"),
         (lambda: moses_ini.remove_column(sparse, "WT", 1), "WT has only sparse values"),
+        (lambda: moses_ini.add_feature(ini, "Foo\n", [1]), "is not a line of"),
+        (lambda: moses_ini.add_feature(ini, "\nFoo", [1]), "is not a line of"),
         (lambda: moses_ini.add_feature(ini, "KENLM name=LM0 path=x", [1]), "feature LM0 exists already"),
         (lambda: moses_ini.add_feature(ini, "KENLM name=LM1 path=x", [1, 2]), "1 scores, but 2 weights"),
     ]
