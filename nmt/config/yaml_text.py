@@ -7,6 +7,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+UNFIT = KeyError, AttributeError  # PyYAML's errors for `!!bool maybe` and `!!timestamp soon`
 MOST_NODES = 100_000  # maximum number of values; those of an alias count each time
 
 
@@ -29,7 +30,7 @@ def parse(text: str) -> "DictConfig | ListConfig":
         raise
     except AssertionError as error:  # how OmegaConf refuses a number or a truth value
         raise NotYaml("a single value, expected keys and values", 1) from error
-    except (YAMLError, OmegaConfBaseException, ValueError, RecursionError) as error:
+    except (YAMLError, OmegaConfBaseException, ValueError, RecursionError, *UNFIT) as error:
         # ValueError: a number of 5,000 digits
         mark = getattr(error, "problem_mark", None)
         raise NotYaml(reason(error), mark.line + 1 if mark else 0) from error
@@ -66,4 +67,6 @@ def reason(error: Exception) -> str:
     """The first line of an error, shortened for a message."""
     if isinstance(error, RecursionError):
         return "nested too deeply, or refers to itself"
+    if type(error) in UNFIT:  # OmegaConf derives its own from them
+        return "a value that does not fit its tag"
     return (getattr(error, "problem", None) or str(error) or type(error).__name__).splitlines()[0][:200]
