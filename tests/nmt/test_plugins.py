@@ -67,7 +67,7 @@ class Part:
 
 @pytest.fixture
 def caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """Two modules, `plugin_base` and `plugin_part`, the second of them a plugin whose class derives from that of
+    """Two modules, `plugin_base` and `plugin_part`; the second is a plugin whose class derives from that of
     the first."""
     base, part = CALLS.split("\n\n")
     (tmp_path / "plugin_base.py").write_text(base)
