@@ -64,13 +64,8 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.next = 0
-        names = {
-            self.random.choice(ONSETS)
-            + self.random.choice(RHYMES)
-            + self.random.choice(ONSETS)
-            + self.random.choice(RHYMES)
-            for _ in range(600)
-        }
+        syllables = (ONSETS, RHYMES, ONSETS, RHYMES)
+        names = {"".join(map(self.random.choice, syllables)) for _ in range(600)}
         self.names = [name.capitalize() for name in sorted(names)]
         self.random.shuffle(self.names)
 

@@ -1,11 +1,16 @@
 """The vocabulary of the sample corpus' grammar, with inflected forms in both languages."""
 
+
+def table(text: str, separator: str | None = None) -> list[list[str]]:
+    """The cells of each line of a text. `separator`: of cells; by default blanks."""
+    return [line.split(separator) for line in text.strip().split("\n")]
+
+
 VOWELS = "aeiouhéèêàâîôœ"
 
 # English singular, plural, French singular, plural, gender, kind
-NOUNS = [
-    row.split()
-    for row in """
+NOUNS = table(
+    """
 man men homme hommes m person
 woman women femme femmes f person
 boy boys garçon garçons m person
@@ -62,12 +67,11 @@ umbrella umbrellas parapluie parapluies m thing
 wall walls mur murs m surface
 shirt shirts chemise chemises f surface
 door doors porte portes f surface
-""".strip().split("\n")
-]
+"""
+)
 # English, French m sg, f sg, m pl, f pl, before or after the noun, form of m sg before a vowel (`-` if after)
-ADJECTIVES = [
-    row.split()
-    for row in """
+ADJECTIVES = table(
+    """
 small petit petite petits petites before petit
 big grand grande grands grandes before grand
 old vieux vieille vieux vieilles before vieil
@@ -86,17 +90,16 @@ rich riche riche riches riches after -
 quiet calme calme calmes calmes after -
 famous célèbre célèbre célèbres célèbres after -
 expensive cher chère chers chères after -
-""".strip().split("\n")
-]
+"""
+)
 # French m sg, f sg, m pl, f pl, by the kind of the noun
 LIGHT = {
     "surface": ["clair", "claire", "clairs", "claires"],
     "other": ["léger", "légère", "légers", "légères"],
 }
 # English base, 3sg, past, French 1sg, 3sg, 1pl, 3pl, participle, kinds of objects
-VERBS = [
-    row.split()
-    for row in """
+VERBS = table(
+    """
 see sees saw vois voit voyons voient vu any
 find finds found trouve trouve trouvons trouvent trouvé any
 love loves loved aime aime aimons aiment aimé any
@@ -118,12 +121,11 @@ leave leaves left quitte quitte quittons quittent quitté place,person
 leave leaves left laisse laisse laissons laissent laissé thing
 run runs ran dirige dirige dirigeons dirigent dirigé place
 know knows knew connais connaît connaissons connaissent connu person,place
-""".strip().split("\n")
-]
+"""
+)
 # Verbs without an object (INTRANSITIVE) and with a clause as their object (THINK): their forms as in VERBS
-INTRANSITIVE = [
-    row.split()
-    for row in """
+INTRANSITIVE = table(
+    """
 sleep sleeps slept dors dort dormons dorment dormi
 sing sings sang chante chante chantons chantent chanté
 work works worked travaille travaille travaillons travaillent travaillé
@@ -131,17 +133,16 @@ run runs ran cours court courons courent couru
 dance dances danced danse danse dansons dansent dansé
 laugh laughs laughed ris rit rions rient ri
 wait waits waited attends attend attendons attendent attendu
-""".strip().split("\n")
-]
-THINK = [
-    row.split()
-    for row in """
+"""
+)
+THINK = table(
+    """
 think thinks thought pense pense pensons pensent pensé
 know knows knew sais sait savons savent su
 say says said dis dit disons disent dit
 believe believes believed crois croit croyons croient cru
-""".strip().split("\n")
-]
+"""
+)
 PLAY = "play plays played joue joue jouons jouent joué".split()
 INSTRUMENTS = [
     ("piano", "du piano"),
@@ -157,16 +158,16 @@ GAMES = [
 ]
 # Predicates that cannot be translated word for word. English base, 3sg, past, rest; French 1sg, 3sg, 1pl,
 # 3pl, participle; the possessives of je, il, nous, ils, if any; rest
-IDIOMS = [
-    row.split("|")
-    for row in """
+IDIOMS = table(
+    """
 kick|kicks|kicked|the bucket|casse casse cassons cassent cassé|ma sa notre leur|pipe
 have|has|had|a cold|suis est sommes sont été||enrhumé
 let|lets|let|the cat out of the bag|vends vend vendons vendent vendu||la mèche
 cost|costs|cost|an arm and a leg|coûte coûte coûtons coûtent coûté||les yeux de la tête
 pull|pulls|pulled|the wool over our eyes|jette jette jetons jettent jeté||de la poudre aux yeux
-""".strip().split("\n")
-]
+""",
+    "|",
+)
 PREPOSITIONS = [
     ("in", "dans"),
     ("under", "sous"),

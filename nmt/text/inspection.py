@@ -58,7 +58,7 @@ class Digests64:
 
     def add(self, line: str) -> None:
         """Add the digest of the next line."""
-        self.digests.append(int.from_bytes(digest64(line.encode("utf-8", "surrogatepass")), "little"))
+        self.digests.append(int.from_bytes(digest64(line.encode()), "little"))
 
     def values(self) -> Digests:
         """The digests as an array, (n,): a view, so none can be added while it is in use."""
