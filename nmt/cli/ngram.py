@@ -393,7 +393,7 @@ def classes_action(argv: Sequence[str]) -> None:
     word_classes.write_classes(args.output, classes)
     log.info(
         "%s words in %d classes in %.1f s: %s",
-        f"{len(classes):,}", config.classes, time.monotonic() - clock, args.output,
+        f"{len(classes):,}", len(set(classes.values())), time.monotonic() - clock, args.output,
     )  # fmt: skip
 
 

@@ -42,24 +42,30 @@ def parser() -> options.Parser:
     actions = root.add_subparsers(
         dest="action", required=True, parser_class=options.ActionParser, metavar="ACTION"
     )
-    make = actions.add_parser("train", help="make a model", description="Train a model on tokenized text.")
-    make.add_argument(
+    train_parser = actions.add_parser(
+        "train", help="make a model", description="Train a model on tokenized text."
+    )
+    train_parser.add_argument(
         "--input", "-i", type=InputPath, required=True, metavar="TEXT", help="the training text"
     )
-    make.add_argument("--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the model")
+    train_parser.add_argument(
+        "--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the model"
+    )
     for item in fields(MRFConfig):
-        arguments.add_setting(make, MRFConfig, item.name)
-    judge = actions.add_parser(
+        arguments.add_setting(train_parser, MRFConfig, item.name)
+    score_parser = actions.add_parser(
         "score",
         help="score lines",
         description="The pseudo-log-likelihood (natural) of each line: the sum of log p of each symbol given "
         "its neighbors, separators included.",
     )
-    judge.add_argument("model", type=InputPath, metavar="FILE", help="a model of nmt-mrf train")
-    options.add_input_output(judge, "tokenized text")
-    for part in (make, judge):
-        part.add_argument("--threads", type=arguments.positive, default=None, help="default: chosen by torch")
-        options.add_quiet(part)
+    score_parser.add_argument("model", type=InputPath, metavar="FILE", help="a model of nmt-mrf train")
+    options.add_input_output(score_parser, "tokenized text")
+    for action in (train_parser, score_parser):
+        action.add_argument(
+            "--threads", type=arguments.positive, default=None, help="default: chosen by torch"
+        )
+        options.add_quiet(action)
     return root
 
 
