@@ -42,30 +42,26 @@ def parser() -> options.Parser:
     actions = root.add_subparsers(
         dest="action", required=True, parser_class=options.ActionParser, metavar="ACTION"
     )
-    train_parser = actions.add_parser(
+    training = actions.add_parser(
         "train", help="make a model", description="Train a model on tokenized text."
     )
-    train_parser.add_argument(
+    training.add_argument(
         "--input", "-i", type=InputPath, required=True, metavar="TEXT", help="the training text"
     )
-    train_parser.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the model"
-    )
+    training.add_argument("--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the model")
     for item in fields(MRFConfig):
-        arguments.add_setting(train_parser, MRFConfig, item.name)
-    score_parser = actions.add_parser(
+        arguments.add_setting(training, MRFConfig, item.name)
+    scoring = actions.add_parser(
         "score",
         help="score lines",
         description="The pseudo-log-likelihood (natural) of each line: the sum of log p of each symbol given "
         "its neighbors, separators included.",
     )
-    score_parser.add_argument("model", type=InputPath, metavar="FILE", help="a model of nmt-mrf train")
-    options.add_input_output(score_parser, "tokenized text")
-    for action in (train_parser, score_parser):
-        action.add_argument(
-            "--threads", type=arguments.positive, default=None, help="default: chosen by torch"
-        )
-        options.add_quiet(action)
+    scoring.add_argument("model", type=InputPath, metavar="FILE", help="a model of nmt-mrf train")
+    options.add_input_output(scoring, "tokenized text")
+    for part in (training, scoring):
+        part.add_argument("--threads", type=arguments.positive, default=None, help="default: chosen by torch")
+        options.add_quiet(part)
     return root
 
 
