@@ -345,10 +345,11 @@ def check_languages(config: RunConfig) -> None:
         if not paths:
             continue  # without text nothing is trained, and its absence is the mistake to name
         if not side.language and needs_language(side):
-            files = ", ".join(Path(path).name for path in paths)
+            files = list(dict.fromkeys(Path(path).name for path in paths))
+            verb = "does" if len(files) == 1 else "do"
             raise ConfigError(
-                f"{key}: missing, and {files} does not end in the code of a language, as train.en does; set "
-                f"it, e.g. {key}: de"
+                f"{key}: missing, and {', '.join(files)} {verb} not end in the code of a language, as "
+                f"train.en does; set it, e.g. {key}: de"
             )
         check_language(side, key)
         try:

@@ -157,7 +157,9 @@ def test_the_configuration_wins() -> None:
 @pytest.mark.parametrize("source", ["train", "train.src", "train.zz"])
 def test_a_language_that_nobody_says_is_asked_for(source: str) -> None:
     with pytest.raises(ConfigError, match=rf"^data\.source\.language: missing, and {source} does not end in"):
-        found(train_source=source, train_target="train.fr")
+        found(train_source=source, train_target="train.fr", dev_source=f"dev/{source}")
+    with pytest.raises(ConfigError, match=f"missing, and {source}, dev do not end in the code"):
+        found(train_source=source, train_target="train.fr", dev_source="dev")
     with pytest.raises(ConfigError, match=r"^data\.target\.language: missing, and table\.gz"):
         found(phrase_table="table.gz", source=tokenized())
     with pytest.raises(ConfigError, match=r"^data\.target\.language: 'zz' is unknown"):
