@@ -12,6 +12,7 @@ import importlib
 import logging
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 import time
@@ -255,8 +256,19 @@ def serve_tasks(connection: Connection, make_compute: Callable[[], Callable[[Tas
                 answer: tuple[Result | None, Exception | None] = compute(task), None
             except Exception as error:
                 error.add_note(f"in a worker process:\n{traceback.format_exc()}")
-                answer = None, plugins.explained(error)
+                answer = None, sendable(plugins.explained(error))
             connection.send(answer)
+
+
+def sendable(error: Exception) -> Exception:
+    """The error or, if pickle cannot make it again, a RuntimeError that describes it."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        description = RuntimeError(f"{type(error).__name__}: {error}")
+        description.__notes__ = getattr(error, "__notes__", [])
+        return description
+    return error
 
 
 def make_compute_or_fail(make_compute: Callable[[], Callable[[Task], Result]]) -> Callable[[Task], Result]:

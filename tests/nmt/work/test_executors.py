@@ -194,6 +194,34 @@ def test_a_worker_that_cannot_begin() -> None:
         list(running.map([1]))
 
 
+class Picky(Exception):
+    """An error that cannot be made again from its message, as pickle tries."""
+
+    def __init__(self, line: int, what: str) -> None:
+        super().__init__(f"{what} in line {line}")
+
+
+def fail_pickily() -> Callable[[int], int]:
+    raise Picky(7, "a comma")
+
+
+def fail_with_code() -> Callable[[int], int]:
+    raise ValueError("no", lambda: 7)
+
+
+@pytest.mark.parametrize(
+    ("begin", "message"), [(fail_pickily, "Picky: a comma in line 7"), (fail_with_code, "ValueError: .*no")]
+)
+def test_an_error_that_cannot_be_sent_is_described(
+    begin: Callable[[], Callable[[int], int]], message: str
+) -> None:
+    with (
+        pytest.raises(RuntimeError, match=message),
+        executors.make(abs, begin, ExecutorConfig("processes", 1)) as running,
+    ):
+        list(running.map([1]))
+
+
 def test_nothing_to_do() -> None:
     with process_executor("processes", 2) as running:
         assert list(running.map([])) == []
