@@ -59,6 +59,14 @@ def test_changed_sources_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.M
     assert {place and place.parent for place in found} == {tmp_path / "nmt" / "compute" / "__pycache__"}
 
 
+def test_every_folder_with_compiled_functions_is_listed() -> None:
+    root = Path(compiled.__file__).parents[2]
+    paths = [path for name in ("nmt", "smt_bridge") for path in (root / name).rglob("*.py")]
+    files = [path.relative_to(root) for path in paths if "\n@njit" in path.read_text(encoding="utf-8")]
+    assert len(files) > 10
+    assert all(any(path.is_relative_to(folder) for folder in compiled.COMPILED) for path in files)
+
+
 def test_changed_queries_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search has a constant of the queries of n-gram models in its compiled code."""
     (tmp_path / "nmt" / "ngram").mkdir(parents=True)
