@@ -2,8 +2,9 @@
 
 python -m docs.site.build FOLDER
 
-The pages are the Markdown files of the repository and the generated reference. A link from one page to
-another stays a link; a link to any other file of the repository becomes its name.
+The pages are the Markdown files and notebooks of the repository and the generated reference. Notebooks are
+executed, and shown with their outputs. A link from one page to another stays a link; a link to any other file
+of the repository becomes its name.
 """
 
 import os
@@ -18,14 +19,15 @@ from docs.site import reference
 
 SITE = Path(__file__).resolve().parent
 ROOT = SITE.parents[1]
-# Parts of the site with their pages: files of docs, without .md.
+# Parts of the site with their pages: files of docs, without .md or .ipynb.
 PARTS: dict[str, Sequence[str]] = {
-    "Start": ("getting-started", "your-data", "training"),
+    "Start": ("getting-started", "your-data", "training", "faq"),
     "Tutorials": (
         "tutorials/translator", "tutorials/small-corpus", "tutorials/moses-features", "tutorials/server",
         "tutorials/language-models", "tutorials/cho-2014", "tutorials/from-other-toolkits",
         "tutorials/own-model",
     ),
+    "Notebooks": ("notebooks/train-and-look", "notebooks/tables-and-lists"),
     "Guides": (
         "translating", "documents", "other-models", "corpora", "output-layers", "language-models",
         "count-models", "moses", "smt", "search-features", "hybrid", "analysis", "serve", "hosts", "cluster",
@@ -40,7 +42,9 @@ FENCE = re.compile(r"(?ms)^( *)(`{3,}|~{3,}).*?^\1\2$")
 
 def written_pages(root: Path) -> dict[str, str]:
     """The files of the repository that are pages, each with its path in the site."""
-    pages = {f"docs/{name}.md": f"{name}.md" for names in PARTS.values() for name in names}
+    names = [name for part in PARTS.values() for name in part]
+    files = [f"{name}.ipynb" if name.startswith("notebooks/") else f"{name}.md" for name in names]
+    pages = {f"docs/{file}": file for file in files}
     pages |= {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
     pages |= {"recipes/README.md": "recipes.md"}
     pages |= {"tests/benchmarks/README.md": "benchmarks.md", "tests/benchmarks/tuning.md": "tuning.md"}
@@ -104,7 +108,9 @@ def assemble(folder: Path, root: Path = ROOT) -> None:
     for path, page in pages.items():
         (folder / page).parent.mkdir(parents=True, exist_ok=True)
         text = (root / path).read_text(encoding="utf-8")
-        (folder / page).write_text(convert_links(text, path, pages), encoding="utf-8")
+        if path.endswith(".md"):
+            text = convert_links(text, path, pages)
+        (folder / page).write_text(text, encoding="utf-8")
     shutil.copytree(root / "docs" / "images", folder / "images")
     shutil.copy(SITE / "conf.py", folder)
     parts = {name: [*names] for name, names in PARTS.items()}
@@ -117,13 +123,16 @@ def assemble(folder: Path, root: Path = ROOT) -> None:
     (folder / "index.md").write_text(index + "".join(tables), encoding="utf-8")
 
 
-def main(target: str) -> int:
-    """Build the site in a folder; any warning is an error. Returns the exit status."""
+def main(target: str, *options: str) -> int:
+    """Build the site in a folder; any warning is an error. Returns the exit status. `options`: more of
+    Sphinx, such as `-Dnb_execution_mode=off`, which leaves out what notebooks print."""
     sources = Path(target) / "sources"
     assemble(sources)
-    line = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(sources), target]
-    return subprocess.run(line, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False).returncode
+    line = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", *options]
+    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # those that notebooks call
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": commands}
+    return subprocess.run([*line, str(sources), target], env=env, check=False).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
