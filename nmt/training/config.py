@@ -40,7 +40,7 @@ class TrainingConfig:
         "the end, by max_steps, max_epochs or max_minutes, whichever comes first. See also decay",
     )
     rho: float = number(0.95, least=0, below=1, help="adadelta only: share of its mean squares that is kept")
-    eps: float = number(1e-6, above=0, help="adadelta only: what is added to its mean squares")
+    eps: float = number(1e-6, least=1e-30, help="adadelta only: what is added to its mean squares")
     beta1: float = number(0.9, least=0, below=1, help="adam only: share of the mean gradient that is kept")
     beta2: float = number(
         0.999,

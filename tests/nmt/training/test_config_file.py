@@ -72,6 +72,7 @@ CORPORA = (
         ("run: r\nseed: -1\n", "c.yaml:2: seed: -1 is out of range, expected 0 or more"),
         ("run: r\nseed: 1" + "0" * 23, "c.yaml:2: seed: '100000000000000000000000' is too large"),
         ("run: r\ntraining: {cost: words}\n", "c.yaml:2: training.cost: 'words' is unknown"),
+        ("run: r\ntraining: {eps: 1e-50}\n", "c.yaml:2: training.eps: 1e-50 is out of range"),  # 0 in fp32
         (
             "run: r\ntraining:\n  pool: 3\n  batch_size: 0\n",
             "c.yaml:4: training.batch_size: 0 is out of range, expected 1 or more",
