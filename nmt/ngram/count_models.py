@@ -40,7 +40,7 @@ from nmt.ngram.arpa_columns import (
     round_numbers,
 )  # fmt: skip
 from nmt.ngram.compiled_queries import CompiledModel
-from nmt.ngram.text_scorer import BOS, EOS, LN10, UNK, Floats, Ints, NgramTextScorer
+from nmt.ngram.text_scorer import BOS, EOS, LN10, MINUS_ALL, UNK, Floats, Ints, NgramTextScorer
 from nmt.ngram.trie_model import TrieScorer
 
 COMPILED_FROM = 2000  # calls of flat_scores before it is compiled: numba takes half a second to load
@@ -238,8 +238,8 @@ def is_arpa(path: str | Path) -> bool:
 
 
 def read_arpa(path: str | Path, storage: ArrayStorage = MEMORY) -> NgramModel:
-    """Read an ARPA file into arrays of `storage`. DataError with the line number if it is damaged, truncated,
-    or not an ARPA file; OSError if the disk is full."""
+    """Read an ARPA file into arrays of `storage`; log10 p of -inf becomes MINUS_ALL. DataError with the line
+    number if it is damaged, truncated, or not an ARPA file; OSError if the disk is full."""
     reader = ArpaReader(str(path))
     sizes = reader.header()
     words: dict[str, int] = {}
@@ -412,7 +412,7 @@ class ArpaReader:
                 )
             log10.append(prob)
             backoff.append(back)
-        return NgramOrder(keys=np.arange(size), log10=np.array(log10), backoff=np.array(backoff))
+        return NgramOrder(keys=np.arange(size), log10=finite(np.array(log10)), backoff=np.array(backoff))
 
     def section(
         self, model: NgramModel, n: int, size: int, highest: bool, storage: ArrayStorage
@@ -433,7 +433,7 @@ class ArpaReader:
                 self.offset += len(lines)
                 self.number += len(rows.log10)
             keys.add(self.ngram_keys(model, n, rows.grams, keys.size))
-            log10.add(rows.log10)
+            log10.add(finite(rows.log10))
             backoff.add(rows.backoff)
         order = np.argsort(keys.values)
         ordered = storage.take(keys.values, order)
@@ -476,6 +476,11 @@ class ArpaReader:
         """Read the closing line. DataError for anything else."""
         if (line := self.next_nonblank()).strip() != "\\end\\":
             raise self.error("\\end\\", line)
+
+
+def finite(log10: Floats) -> Floats:
+    """log10 p, with MINUS_ALL in place of -inf: a search would subtract infinities from each other."""
+    return np.where(np.isneginf(log10), MINUS_ALL, log10)
 
 
 def blank_fields(line: str, n: int) -> list[str]:

@@ -16,7 +16,7 @@ from nmt.errors import DataError
 from nmt.io import files, manifest
 from nmt.io.mapped import MEMORY, ArrayStorage, blocks
 from nmt.ngram.count_models import NgramModel, NgramOrder, keep_ngrams
-from nmt.ngram.text_scorer import BOS, EOS, UNK, Floats, Ints
+from nmt.ngram.text_scorer import BOS, EOS, MINUS_ALL, UNK, Floats, Ints
 from nmt.work import arrays, executors, stages
 from nmt.work.arrays import UINT, Int64s
 from nmt.work.executors import ExecutorConfig
@@ -26,7 +26,6 @@ from nmt.work.stages import Part, SharedFolder, task_file
 
 LINES = 1000  # whose words are numbered together
 NO_WORD, LINE_END = -1, -2  # ids of the separators of words and of lines
-MINUS_ALL = -99.0  # log10 p of an n-gram with p = 0
 SYMBOLS = [UNK, BOS, EOS]  # numbers 0 to 2
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 LN10 = math.log(10)
 BOS, EOS, UNK = "<s>", "</s>", "<unk>"
+MINUS_ALL = -99.0  # log10 p of an n-gram with p = 0, as in SRILM
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -4,6 +4,7 @@ line."""
 import gzip
 import math
 import random
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -299,6 +300,22 @@ def test_a_closed_vocabulary_gives_unknown_words_nothing(tmp_path: Path) -> None
     text = TEXT.replace("ngram 1=5", "ngram 1=4").replace("-1.5\t<unk>\n", "")
     (scores,) = count_models.read_arpa(write(tmp_path, text)).scores([["cat"]], whole=False)
     assert scores.tolist() == pytest.approx([-100 * LN10])
+
+
+@pytest.mark.parametrize("gram", ["dog", "the dog"])
+@pytest.mark.parametrize("end", ["", "\r"])  # lines with a carriage return are parsed one by one
+def test_no_probability_is_that_of_srilm(gram: str, end: str, tmp_path: Path) -> None:
+    """A search cannot tell apart paths of -inf, and would subtract it from itself."""
+    models = []
+    for log10 in ("-inf", "-99"):
+        text = re.sub(rf"\S+(?=\t{gram}\t)", log10, TEXT).replace("\n", f"{end}\n")
+        models.append(count_models.read_arpa(write(tmp_path, text)))
+    values, expected = ([level.log10.tolist() for level in model.levels] for model in models)
+    assert (
+        values
+        == expected
+        != [level.log10.tolist() for level in count_models.read_arpa(write(tmp_path)).levels]
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from nmt.errors import DataError
 from nmt.io import files, mapped
 from nmt.ngram import counting, disk_counts, estimators, trie_build
 from nmt.ngram.counting import (
-    MINUS_ALL,
     CountSettings,
     NgramCounts,
     count_ngrams,
@@ -27,6 +26,7 @@ from nmt.ngram.counting import (
     safe_log10,
     statistics,
 )
+from nmt.ngram.text_scorer import MINUS_ALL
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from tests.conftest import file_size_limit, refusal
