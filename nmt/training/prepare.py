@@ -220,7 +220,7 @@ def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
 def report_pairs(report: BinarizeReport, max_length: int) -> None:
     """Log which training pairs were kept."""
     log.info(
-        "training pairs: %s kept, %s longer than %d words dropped, %s with an empty side dropped",
+        "training pairs: %s kept, %s longer than %d units dropped, %s with an empty side dropped",
         f"{report.kept:,}", f"{report.too_long:,}", max_length, f"{report.empty:,}",
     )  # fmt: skip
 
@@ -429,7 +429,8 @@ def learn(data: DataConfig, sides: Sequence[LearningSide], show_bar: bool) -> No
 
 def is_joint(data: DataConfig, source: LearningSide, target: LearningSide) -> bool:
     """Whether one set of subwords is learned for both sides together: with data.bpe_joint, if both have the
-    same kind of subwords and one vocabulary or texts in the same script."""
+    same kind of subwords and the same Unicode normalization. Subwords that are learned from sentences
+    (SentencePiece) also need a shared vocabulary, or texts in the same script."""
     if not data.bpe_joint or source.kind != target.kind or source.config.unicode != target.config.unicode:
         return False
     if data.shared_vocabulary or not source.text.sentences:
@@ -468,9 +469,9 @@ def make_sampler(data: DataConfig, pipeline: TextPipeline, vocab: Vocab) -> Samp
 def check_sampling(data: DataConfig, used: Sequence[Subwords | type[Subwords] | None]) -> None:
     """ConfigError for a sampling rate that none of the subwords in use (`used`) supports."""
     keys = {item.rate_key for item in used if item}
-    for key, remedy in RATES.items():
+    for key, requirement in RATES.items():
         if getattr(data, key) and key not in keys:
             raise ConfigError(
                 f"data.{key}: there is nothing to {'drop' if key == 'bpe_dropout' else 'sample'} without "
-                f"subwords; set {remedy}"
+                f"subwords; set {requirement}"
             )

@@ -143,6 +143,16 @@ def test_trainings_that_share_a_cache_wait_for_each_other(tmp_path: Path) -> Non
     assert sizes == [2]
 
 
+def test_dropped_pairs_are_reported_in_the_unit_of_the_limit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pair of one word is dropped for its three subwords: data.max_length counts units."""
+    caplog.set_level(logging.INFO)
+    config = corpus(tmp_path, "abcd\nab\nab\n", max_length=2, bpe_merges=1)
+    make_corpus(prepared(config, tmp_path / "cache"))
+    assert "2 kept, 1 longer than 2 units dropped" in caplog.text
+
+
 def test_poor_coverage_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """With the remedy; a vocabulary that covers its text says so quietly. The same for development text."""
     (tmp_path / "dev").write_text("a b zz zz\n")
