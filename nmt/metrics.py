@@ -76,12 +76,13 @@ def check_tokenizer(name: str) -> None:
         ) from error
 
 
-def tokenizer_for(language: str) -> str:
-    """The name of sacreBLEU's tokenizer for a language code, among those installed here."""
-    return next(filter(usable, TOKENIZERS.get(language, ())), DEFAULT_TOKENIZER)
+def choose_tokenizer(language: str) -> str:
+    """Choose a tokenizer of sacreBLEU for a language code: the first in TOKENIZERS that can be used on this
+    machine, else DEFAULT_TOKENIZER."""
+    return next(filter(is_usable, TOKENIZERS.get(language, ())), DEFAULT_TOKENIZER)
 
 
-def usable(name: str) -> bool:
+def is_usable(name: str) -> bool:
     """Whether a tokenizer can be used on this machine."""
     try:
         check_tokenizer(name)
@@ -103,8 +104,8 @@ def check_lengths(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 class ChrfMetric(CHRF):
     """sacreBLEU's chrF, with statistics of single sentences.
 
-    sacreBLEU (2.4 to 2.6) has no public method for these; the methods used here are those that its subclasses
-    override.
+    sacreBLEU (2.4 to 2.6) has no public method for these; the methods used here are protected ones of its
+    class Metric, which `corpus_score` calls.
     """
 
     def statistics(self, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[list[int]]:
@@ -176,8 +177,8 @@ def ter_scores(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class BleuStatistics:
-    """The statistics of corpus BLEU, one row per sentence: matches of 1- to 4-grams, their totals, lengths of
-    hypothesis and reference.
+    """The statistics of corpus BLEU, one row of 10 per sentence: matches of 1- to 4-grams, numbers of 1- to
+    4-grams in the hypothesis, lengths of hypothesis and reference.
 
     Any subset of sentences can be scored without reading the texts again.
     """
@@ -214,7 +215,7 @@ class BleuStatistics:
         return BleuScore(score.score, self.signature)
 
     def ratio(self, mask: NDArray[np.bool_] | None = None) -> float:
-        """Ratio of hypothesis words to reference words, as BLEU counts them; 0 if those have none."""
+        """Ratio of hypothesis words to reference words, as BLEU counts them; 0 without reference words."""
         hypothesis, reference = self.sums(mask)[8:]
         return hypothesis / reference if reference else 0.0
 

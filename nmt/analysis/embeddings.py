@@ -70,8 +70,8 @@ def tsne(vectors: Vectors, seed: int = 1, perplexity: float = 30.0) -> Vectors:
 def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 25) -> list[Region]:
     """Find up to `count` squares around the densest of `points` (n, 2) that do not overlap.
 
-    The side of a square is `share` of the map's width. A region lists at most `most` points, those nearest to
-    its center.
+    The side of a square is `share` of the map's longer side. A region lists at most `most` points, those
+    nearest to its center.
     """
     span = float((points.max(0) - points.min(0)).max())
     half = share * span / 2

@@ -76,9 +76,9 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError(f"--format ctranslate2: {NO_ENGINE}")
     quantization = args.quantization or QUANTIZATIONS[0]
     with new_folder(output, "nmt-export"):
-        from nmt.runs import export
+        from nmt.runs import ctranslate2_export
 
-        name = export.export(run, output, args.checkpoint, quantization)
+        name = ctranslate2_export.export(run, output, args.checkpoint, quantization)
     log.info("%s: %s in %s", output, name, quantization)
 
 

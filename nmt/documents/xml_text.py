@@ -106,7 +106,7 @@ class XmlToken:
         return ""
 
     def with_attribute(self, name: str, value: str) -> "XmlToken":
-        """A copy of a start tag with another value of an attribute; an empty one removes it."""
+        """A copy of a start tag in which an attribute has this value; an empty value removes it."""
         written = f'{name}="{html.escape(value)}"' if value else ""
         for match in ATTRIBUTE.finditer(self.raw):
             if match[2] == name:
@@ -210,11 +210,12 @@ def children(tokens: Sequence[XmlToken], partners: Sequence[int], parent: int) -
 
 @dataclass(frozen=True)
 class Edit:
-    """Tokens `first` to `end` - 1 of a file and what replaces them: a text, or the rest of its pieces."""
+    """A replacement of the tokens `first` to `end` - 1 of a file; an insertion before `first` if they are
+    equal."""
 
     first: int
     end: int
-    raw: str
+    raw: str  # the XML that replaces them
 
 
 def apply_edits(tokens: Sequence[XmlToken], edits: Sequence[Edit]) -> str:
@@ -262,7 +263,7 @@ class Part:
     """Pieces that are translated as one, with balanced pairs."""
 
     pieces: Sequence[Piece]
-    overlapping: bool  # has codes of pairs that are neither inside each other nor side by side
+    overlapping: bool  # between its borders there are pairs of codes that overlap without being nested
 
     @property
     def first(self) -> int:
@@ -271,7 +272,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        """The number of its last piece, and 1."""
+        """The number of its last piece plus 1."""
         return self.pieces[-1].number + 1
 
 

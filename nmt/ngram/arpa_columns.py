@@ -20,7 +20,7 @@ POWERS = 10.0 ** np.arange(17)
 # ---- formatting --------------------------------------------------------------------------------------------
 
 NUMBER_BYTES = 20  # of a number and what follows it, as -1.2345678e-100, at most
-STEPS = 10.0 ** np.arange(-4, 2)
+STEPS = 10.0 ** np.arange(-4, 2)  # numbers between two of these have the same `decimals`
 # Texts of four bytes, each as one number: 0000 to 9999, and the whole parts ` -0.` to `-99.`
 FOUR_DIGITS = np.frombuffer(b"".join(b"%04d" % n for n in range(10_000)), np.uint32)
 WHOLE_PARTS = np.frombuffer(b"".join(b"%3d." % -n if n else b" -0." for n in range(100)), np.uint32)
@@ -32,7 +32,7 @@ class EightDigits(NamedTuple):
 
     rounded: Floats  # whole numbers
     decimals: Ints
-    usual: NDArray[np.bool_]  # False: too small, large or close to a half for this; C's printf decides
+    usual: NDArray[np.bool_]  # False: too small, large or close to a half; C's printf rounds it
 
     @classmethod
     def of(cls, values: Floats) -> "EightDigits":
@@ -155,13 +155,13 @@ def parse_numbers(text: PaddedText, starts: Ints, ends: Ints) -> Floats | None:
     parsed = np.where(negative, -parsed, parsed)
     for row in np.flatnonzero(~usual):
         try:
-            parsed[row] = logarithm(text.characters[starts[row] : ends[row]].tobytes().decode())
+            parsed[row] = parse_logarithm(text.characters[starts[row] : ends[row]].tobytes().decode())
         except ValueError:
             return None
     return parsed
 
 
-def logarithm(text: str) -> float:
+def parse_logarithm(text: str) -> float:
     """Parse a logarithm, as float() does. ValueError for anything else, and for the underscores and digits
     outside ASCII that float() accepts."""
     if not text.isascii() or "_" in text:
@@ -182,8 +182,8 @@ class WordLookup:
         self.eights = np.zeros((len(words), -(-width // 8)), np.uint64)
         short = np.flatnonzero(self.lengths <= LONGEST)
         columns = word_eights(text, starts, self.lengths)
-        for column, (reaching, eights) in enumerate(columns):
-            self.eights[reaching, column] = eights
+        for column, (indices, eights) in enumerate(columns):
+            self.eights[indices, column] = eights
         self.hashes = hash_words(columns, len(words))
         bits = (2 * len(words)).bit_length()
         self.shift, self.mask = np.uint64(64 - bits), (1 << bits) - 1
@@ -214,8 +214,8 @@ class WordLookup:
             numbers[row] = self.long.get(word, -1)
         if numbers.min(initial=0) < 0 or (self.lengths[numbers] != lengths).any():
             return None
-        for column, (reaching, eights) in enumerate(columns):
-            if (self.eights[numbers[reaching], column] != eights).any():  # another word with the same hash
+        for column, (indices, eights) in enumerate(columns):
+            if (self.eights[numbers[indices], column] != eights).any():  # another word with the same hash
                 return None
         return numbers
 

@@ -35,7 +35,7 @@ from nmt.ngram.arpa_columns import (
     WordLookup,
     format_numbers,
     join_pieces,
-    logarithm,
+    parse_logarithm,
     parse_rows,
     round_numbers,
 )  # fmt: skip
@@ -387,7 +387,8 @@ class ArpaReader:
                 parts = blank_fields(line, n)
             try:
                 words = parts[1].split(" ")
-                values = logarithm(parts[0]), logarithm(parts[2]) if len(parts) > 2 and parts[2] else 0.0
+                backoff = parse_logarithm(parts[2]) if len(parts) > 2 and parts[2] else 0.0
+                values = parse_logarithm(parts[0]), backoff
                 if len(words) != n or not all(words) or len(parts) > 3:
                     raise ValueError
                 if not (values[0] <= 0 and math.isfinite(values[1])):

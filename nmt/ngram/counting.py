@@ -1,4 +1,5 @@
-"""Counts the n-grams of a text in arrays, and builds back-off models from an estimator's results.
+"""Counts the n-grams of a text in arrays, in this process or by several workers; builds back-off models from
+an estimator's results, and statistics from the counts.
 
 M n-grams of one length, N tokens of the text, V words.
 """
@@ -178,8 +179,8 @@ def distinct_ngrams(ids: Ints, node: Ints, ends: Ints, V: int) -> tuple[Ints, In
 
 
 def distinct(keys: Ints) -> tuple[Ints, Ints, Ints]:
-    """Find the distinct keys in increasing order, (M,), the index of each key among them, (N,), and how
-    often each occurs, (M,). Like `np.unique`, in half the time, for keys of at least 0."""
+    """Find the distinct ones of K keys in increasing order, (M,), the index of each key among them, (K,), and
+    how often each occurs, (M,). Like `np.unique`, in half the time, for keys of at least 0."""
     bits = len(keys).bit_length()
     if keys.max(initial=0) < 1 << (63 - bits):  # sorting numbers is several times as fast as argsort
         packed = np.sort(keys << bits | np.arange(len(keys)))
@@ -247,8 +248,8 @@ def statistics(
     counts = count_ngrams(text, order)
     unseen = unseen_shares(text, counts, others)
     orders = []
-    for n, (here, share) in enumerate(zip(counts, unseen, strict=True), 1):
-        raw = here.raw[~here.begins] if n == 1 else here.raw  # <s> alone is no word
+    for n, (level, share) in enumerate(zip(counts, unseen, strict=True), 1):
+        raw = level.raw[~level.begins] if n == 1 else level.raw  # <s> alone is no word
         raw = raw[raw > 0]
         orders.append(
             NgramStatistics(
@@ -267,13 +268,13 @@ def unseen_shares(
 ) -> list[float | None]:
     """Share of the n-grams in other sentences that do not occur in the text, for each n from 1. Counts
     occurrences, and n-grams with <s> or </s> too; None for an n for which there are none."""
-    # finding n-grams needs no probabilities
-    model = NgramModel(text.words, [NgramOrder(here.keys, np.zeros(0), np.zeros(0)) for here in counts])
+    # Looking up n-grams needs no probabilities.
+    model = NgramModel(text.words, [NgramOrder(level.keys, np.zeros(0), np.zeros(0)) for level in counts])
     flat, first, _ = model.flatten(others)
     position = np.arange(len(flat)) - first
     shares: list[float | None] = []
-    for n, (here, nodes) in enumerate(zip(counts, model.nodes(flat, first), strict=True), 1):
-        seen = here.raw[nodes] > 0 if n == 1 else nodes >= 0  # <unk> has a node, whether it occurs or not
+    for n, (level, nodes) in enumerate(zip(counts, model.nodes(flat, first), strict=True), 1):
+        seen = level.raw[nodes] > 0 if n == 1 else nodes >= 0  # <unk> has a node, whether it occurs or not
         predicted = position >= max(n - 1, 1)  # <s> alone is no word
         shares.append(float((~seen[predicted]).mean()) if predicted.any() else None)
     return shares
@@ -382,7 +383,7 @@ COUNT_STAGES: dict[str, Callable[[CountWorker, int], Iterable[Part]]] = {
 }
 
 
-# ---- the command -------------------------------------------------------------------------------------------
+# ---- from the text to the counts ---------------------------------------------------------------------------
 
 
 def count_text(

@@ -123,15 +123,15 @@ def transformer_spec(model: Transformer) -> specs.TransformerSpec:
     fill_stack(decoder, model.decoder, decoder.embeddings)
     assert isinstance(model.output, Softmax)
     matrix, bias = model.output.weights()
-    decoder.projection.weight = array(matrix)
+    decoder.projection.weight = cpu_copy(matrix)
     if bias is not None:
-        decoder.projection.bias = array(bias)
+        decoder.projection.bias = cpu_copy(bias)
     return specs.TransformerSpec(encoder, decoder)
 
 
 def fill_stack(spec: specs.LayerSpec, stack: Stack, embeddings: specs.LayerSpec) -> None:
     """Fill in the word vectors, the position vectors and the layers of an encoder or a decoder."""
-    embeddings.weight = array(stack.embedding.weight)
+    embeddings.weight = cpu_copy(stack.embedding.weight)
     spec.position_encodings.encodings = position_table(stack)
     if stack.norm is not None:
         fill_norm(spec.layer_norm, stack.norm)
@@ -143,7 +143,7 @@ def position_table(stack: Stack) -> Tensor:
     """The vectors of the first positions: (POSITIONS, D)"""
     if isinstance(stack.positions, NoPositions):
         return torch.zeros(POSITIONS, stack.embedding.embedding_dim)
-    return array(stack.positions(torch.arange(POSITIONS)))
+    return cpu_copy(stack.positions(torch.arange(POSITIONS)))
 
 
 def fill_layer(spec: specs.LayerSpec, layer: Layer) -> None:
@@ -162,13 +162,13 @@ def fill_layer(spec: specs.LayerSpec, layer: Layer) -> None:
 
 
 def fill_linear(spec: specs.LayerSpec, layer: Affine) -> None:
-    spec.weight, spec.bias = array(layer.weight), array(layer.bias)
+    spec.weight, spec.bias = cpu_copy(layer.weight), cpu_copy(layer.bias)
 
 
 def fill_norm(spec: specs.LayerSpec, norm: nn.LayerNorm) -> None:
-    spec.gamma, spec.beta = array(norm.weight), array(norm.bias)
+    spec.gamma, spec.beta = cpu_copy(norm.weight), cpu_copy(norm.bias)
 
 
-def array(values: Tensor) -> Tensor:
-    """A copy of a tensor on the CPU that CTranslate2 may quantize in place."""
+def cpu_copy(values: Tensor) -> Tensor:
+    """Copy a tensor to the CPU, since CTranslate2 may quantize it in place."""
     return values.detach().cpu().clone()

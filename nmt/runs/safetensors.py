@@ -56,19 +56,20 @@ class Description:
 def export(run: Path, output: Path, which: str, license: str = "") -> str:
     """Write a run as one file, completely or not at all; returns the name of its model. `run`: its directory;
     `which`: best, last or a number of updates; `license`: of the model, by default what origin.json says.
-    CheckpointError for a directory that is not a run or is damaged, ConfigError without the library and for
-    texts that are too large for such a file, UserError if it cannot be written."""
+    CheckpointError for a directory that is not a run or is damaged, DataError for a damaged origin.json,
+    ConfigError without the library and for texts that are too large for such a file, UserError if it cannot
+    be written."""
     try:
         from safetensors import SafetensorError
         from safetensors.torch import save
     except ModuleNotFoundError as error:
         raise ConfigError(f"--format safetensors: {NO_SAFETENSORS}") from error
 
-    def read() -> tuple[Description, dict[str, Tensor]]:
+    def describe_run() -> tuple[Description, dict[str, Tensor]]:
         config = checkpoint.checked_config(run)
         step = run_directory.find_step(run, which)
         weights = checkpoint.load_tensors(run_directory.weights_path(run, step))
-        stored, tied = without_tied(weights)
+        stored, tied = separate_tied(weights)
         texts = read_texts(run)
         description = Description(
             version=run_directory.VERSION,
@@ -84,7 +85,7 @@ def export(run: Path, output: Path, which: str, license: str = "") -> str:
         )
         return description, stored
 
-    description, stored = run_directory.read_consistent(run, read)
+    description, stored = run_directory.read_consistent(run, describe_run)
     if not description.license:
         log.warning("%s: no license is stated; --license names it, such as CC-BY-4.0", run)
     metadata = json.dumps({"format": FORMAT, **asdict(description)}, ensure_ascii=False, sort_keys=True)
@@ -97,8 +98,9 @@ def export(run: Path, output: Path, which: str, license: str = "") -> str:
     return description.name
 
 
-def without_tied(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """The tensors to store, and the names of those that are the same memory as a stored one."""
+def separate_tied(weights: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Separate the tensors to store from those that are the same memory as a stored one; returns the former
+    by name, and for each of the latter its name -> that of the stored one."""
     stored: dict[str, Tensor] = {}
     tied: dict[str, str] = {}
     first: dict[tuple[object, ...], str] = {}
@@ -158,7 +160,7 @@ def trained_on(run: Path) -> dict[str, dict[str, object]]:
 def import_file(path: Path, output: Path) -> str:
     """Make a run of a file that `export` has written, in the folder `output`, which is missing or empty;
     returns a summary. DataError for a file that is damaged or not of this toolkit, ConfigError without the
-    library, UserError if the run cannot be written."""
+    library, UserError if the run cannot be written; the caller removes the folder after an error."""
     description, tensors = read(path)
     weights = {**tensors, **{name: tensors[stored] for name, stored in description.tied.items()}}
     with run_directory.writing(output) as new:
@@ -196,13 +198,13 @@ def read(path: Path) -> tuple[Description, dict[str, Tensor]]:
         raise files.cannot_read(path, error) from error
     except (SafetensorError, ValueError) as error:
         raise DataError(f"{path}: damaged ({error}); {COPY}") from error
-    check(description, tensors, path)
+    check_description(description, tensors, path)
     return description, tensors
 
 
-def check(description: Description, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """DataError for a description that names files which no run has, another version, or tensors that the
-    file lacks."""
+def check_description(description: Description, tensors: Mapping[str, Tensor], path: Path) -> None:
+    """DataError for a description with a file that no run has, another version, a negative step, or a tied
+    tensor that is stored itself or whose stored tensor the file lacks."""
     for name in description.files:
         if name not in run_directory.TEXTS:
             raise DataError(f"{path}: holds a file that no run has, {name[:40]!r}; {COPY}")
@@ -219,7 +221,8 @@ def check(description: Description, tensors: Mapping[str, Tensor], path: Path) -
 
 
 def write_file(path: Path, content: str, source: Path) -> None:
-    """Write a file of a run with the content that a description has. DataError for base64 that is damaged."""
+    """Write a file of a run from the content in a description, decoding base64. `source`: the file of the
+    description, for messages. DataError for damaged base64."""
     try:
         raw = base64.b64decode(content[len(BASE64) :], validate=True) if content.startswith(BASE64) else None
     except binascii.Error as error:

@@ -57,8 +57,8 @@ class BestWordFinder(Generic[State]):
         return values, words.gather(1, columns).clamp(min=0)
 
     def end(self, features: Tensor, rows: Tensor) -> Tensor:
-        """Natural log p of the end symbol after the rows at the indices `rows` (K,) of the features (R, K):
-        (K,)"""
+        """Natural log p of the end symbol after some of the R rows: features (R, K), indices `rows` (n,) of
+        these rows -> (n,)"""
         return self.layer.log_probs_of_words(features, rows, torch.full_like(rows, EOS))
 
 
@@ -72,7 +72,7 @@ def best_word_finder(model: StepModel[State]) -> BestWordFinder[State] | None:
 EndLogProbs = Callable[[Tensor], Tensor]  # natural log p of the end symbol after rows, by their indices
 
 ROWS = 100  # live hypotheses by default: scores of 30k words for each stay in the processor's cache
-REFILL = 0.7  # new sentences are started when less than this share of the rows is in use
+LIVE_SHARE = 0.7  # of the rows; new sentences are started when fewer are in use
 
 
 @dataclass
@@ -95,7 +95,7 @@ class BeamSearch(Generic[State]):
         self.sources: list[Source | None] = []
         self.prefixes: list[list[int]] = []
         self.finished: list[list[FinishedHypothesis]] = []
-        self.free: list[int] = []  # slots
+        self.free: list[int] = []  # slots without a sentence
         self.forced = False  # whether any sentence has a prefix
         self.constrained = SearchConstraints(config)
         self.lengths = torch.zeros(0, dtype=torch.long, device=self.device)
@@ -290,8 +290,8 @@ class BeamSearch(Generic[State]):
         return [(row, word, float(log_probs[row, word])) for row, word in words]
 
     def attended(self, weights: Tensor | None, sentence: Tensor) -> Tensor | None:
-        """The source position with the most attention in each row, the end symbol excluded: weights (R, L),
-        `sentence` (R,) slots -> (R,); None without weights."""
+        """The source position with the most attention in each row, the end symbol excluded: weights (R, L) of
+        L source positions, `sentence` (R,) slots -> (R,); None without weights."""
         if weights is None:
             return None
         past_end = torch.arange(weights.shape[1], device=self.device) >= self.lengths[sentence][:, None]
@@ -352,7 +352,7 @@ def search(
     `prefixes`: ids that each translation has to begin with; `constraints`: those of each translation. A
     sentence whose constraints cannot be met has one hypothesis, of probability 0. About `config.rows`
     hypotheses are live at a time (0: 100, on a GPU up to 5,120); the longest sentences are searched first.
-    ConfigError for a setting out of range.
+    ConfigError for a setting out of range, and for constraints with `ended: refill`.
     """
     config.check()
     beam = BeamSearch(model, config)
@@ -362,7 +362,7 @@ def search(
     rows: Rows[State] | None = None
     while waiting or (rows is not None and len(rows.sentence)):
         alive = 0 if rows is None else len(rows.sentence)
-        if not alive or (waiting and alive <= REFILL * capacity - config.beam_size):
+        if not alive or (waiting and alive <= LIVE_SHARE * capacity - config.beam_size):
             room = max(1, (capacity - alive) // config.beam_size)
             opened = beam.step(beam.open_rows([waiting.pop() for _ in range(min(len(waiting), room))]))
             rows = opened if rows is None else beam.join(rows, opened)
@@ -430,7 +430,7 @@ class ContinuousSearch(Generic[State]):
     def has_room(self, width: int = 1) -> bool:
         """Whether to accept one more sentence with a beam of `width`: false if fewer rows are free, and while
         most rows are in use, so that several sentences start together."""
-        if self.live and self.live > REFILL * self.capacity - self.beam.config.beam_size:
+        if self.live and self.live > LIVE_SHARE * self.capacity - self.beam.config.beam_size:
             return False
         return width <= self.free_rows
 
@@ -446,7 +446,7 @@ class ContinuousSearch(Generic[State]):
 
     def add(self, source: Source, beam_size: int = 0, constraints: Sequence[AnyConstraint] = ()) -> int:
         """Add a sentence of at least one word and return its slot. The next step starts it, whether there is
-        room or not. `beam_size`: 0 = the configured one."""
+        room or not. `beam_size`: 0 = the configured one. ConfigError as in `BeamSearch.add`."""
         width = beam_size or self.beam.config.beam_size
         (slot,) = self.beam.add([source], widths=[width], constraints=[constraints])
         self.added.append(slot)

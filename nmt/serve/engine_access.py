@@ -1,4 +1,5 @@
-"""The work between a request and its answer: splitting texts into lines and sentences, awaiting engines."""
+"""Access of requests to engines: queues lines and awaits their translations, splits texts into sentences and
+joins their translations, tokenizes plain text for engines of tokenized text."""
 
 import asyncio
 import heapq
@@ -145,15 +146,15 @@ async def wait_for_line(queue: LineQueue, line: WaitingLine[Answer]) -> Answer:
 
 
 async def cancel_on_disconnect(
-    work: Coroutine[object, object, Answer], has_left: Callable[[], Awaitable[bool]], every: float = 0.25
+    work: Coroutine[object, object, Answer], has_left: Callable[[], Awaitable[bool]], interval: float = 0.25
 ) -> Answer:
     """Await `work`, and cancel it if the caller is cancelled or the client has disconnected.
 
-    `every`: seconds between two calls of `has_left`. HTTPException 499 if the client has disconnected.
+    `interval`: seconds between two calls of `has_left`. HTTPException 499 if the client has disconnected.
     """
     task = asyncio.ensure_future(work)
     try:
-        while not (await asyncio.wait({task}, timeout=every))[0]:
+        while not (await asyncio.wait({task}, timeout=interval))[0]:
             if await has_left():
                 raise HTTPException(CLIENT_LEFT, "the client has disconnected")
         return task.result()

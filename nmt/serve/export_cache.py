@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = "exports"  # in the cache folder
 UNUSED_DAYS = 30  # exports that no server has loaded for so long are removed at the next export
-EXPORT, PARSE_YAML = LazyPart("nmt.runs.export:export"), LazyPart("nmt.config.yaml_text:parse")
+EXPORT, PARSE_YAML = LazyPart("nmt.runs.ctranslate2_export:export"), LazyPart("nmt.config.yaml_text:parse")
 MODEL, OUTPUT = "transformer", "softmax"  # model.type and model.output that CTranslate2 can express
 
 # ---- choice of the engine ----------------------------------------------------------------------------------

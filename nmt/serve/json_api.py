@@ -10,10 +10,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
-from nmt.serve import answers, http_api
-from nmt.serve.answers import EngineAccess, PlainText
+from nmt.serve import engine_access, http_api
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
+from nmt.serve.engine_access import EngineAccess, PlainText
 from nmt.serve.http_api import (
     COUNT,
     ERRORS,
@@ -97,7 +97,7 @@ class JsonApi:
         results = await self.translate_lines(request, served, text.sentences, options, plain)
 
         def answer() -> Response:
-            translations = answers.join_sentences(text, results, options.n_best)
+            translations = engine_access.join_sentences(text, results, options.n_best)
             return JSONResponse(
                 {
                     "engine": served.name,

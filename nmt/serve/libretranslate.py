@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, Response
 from nmt.documents import formats, html_text
 from nmt.documents.html_text import HtmlDocument
 from nmt.documents.inline import AlignedTranslation
-from nmt.serve import answers, http_api
-from nmt.serve.answers import EngineAccess
+from nmt.serve import engine_access, http_api
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import TranslatedLine, TranslateOptions
+from nmt.serve.engine_access import EngineAccess
 from nmt.serve.http_api import (
     COUNT,
     TEXT,
@@ -343,7 +343,7 @@ class LibreTranslate:
                     "split it"
                 )
         parts = await self.access.translate(request, served, text.sentences, options)
-        join = partial(answers.join_sentences, text, parts, options.n_best)
+        join = partial(engine_access.join_sentences, text, parts, options.n_best)
         return await self.access.run_text_work(request, sum(map(len, lines)) * options.n_best, join)
 
     def find_engine(self, source: str, target: str) -> ServedEngine:

@@ -27,8 +27,8 @@ from uvicorn.server import ServerState
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.serve import http_api
-from nmt.serve.answers import CLIENT_LEFT
 from nmt.serve.config import ServeConfig
+from nmt.serve.engine_access import CLIENT_LEFT
 from nmt.serve.monitoring import Lifecycle, RequestRecord
 from nmt.serve.queue import Sender
 

@@ -20,9 +20,9 @@ from nmt.errors import UserError
 from nmt.formats import nbest
 from nmt.io import files
 from nmt.io.numbers import shown
-from nmt.serve.answers import EngineAccess
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import LineHypothesis, TranslatedLine, TranslateOptions
+from nmt.serve.engine_access import EngineAccess
 from nmt.serve.served import ServedEngine, ServedEngines
 
 # Fault codes of xmlrpc-c, the library of mosesserver.

@@ -47,7 +47,7 @@ class RepeatedLines:
     first: tuple[int, int] | None
 
 
-class Digests64:
+class LineDigests:
     """64-bit digests of the lines of a text, in order."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Digests64:
         result: NDArray[np.bool_] = counts[np.searchsorted(values, self.values())] == 1
         return result
 
-    def shared_with(self, others: "Digests64") -> RepeatedLines:
+    def shared_with(self, others: "LineDigests") -> RepeatedLines:
         """Count the lines that also occur in another text. `first`: the first such line of this text, and its
         line in the other text."""
         order = np.argsort(others.values(), kind="stable")
@@ -135,7 +135,7 @@ class SideReport:
     capitals: int = 0  # lines with a capital letter
     punctuation: Punctuation = field(default_factory=Punctuation)
     words: Counter[str] = field(default_factory=Counter)  # of the first lines, lower-cased, only of letters
-    digests: Digests64 = field(default_factory=Digests64)
+    digests: LineDigests = field(default_factory=LineDigests)
 
     def add(self, number: int, line: str) -> None:
         """Count a line and its problems. `number`: of the line, from 1."""
@@ -227,7 +227,7 @@ class PairReport:
     target: SideReport
     reasons: Counter[str] = field(default_factory=Counter)  # pairs that nmt-clean would drop; SAME
     examples: dict[str, list[str]] = field(default_factory=dict)
-    digests: Digests64 = field(default_factory=Digests64)  # of the pairs
+    digests: LineDigests = field(default_factory=LineDigests)  # of the pairs
     sound: bytearray = field(default_factory=bytearray)  # for each pair: 1 if it has no problem
 
     @property
@@ -365,7 +365,7 @@ def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[
     yield from repeat_findings(side.path, side.digests, "lines")
 
 
-def repeat_findings(path: str, digests: Digests64, what: str, advice: str = "") -> Iterator[Finding]:
+def repeat_findings(path: str, digests: LineDigests, what: str, advice: str = "") -> Iterator[Finding]:
     """Yield a finding if lines or pairs occur more than once. `path`: the text that the message names;
     `what`: lines or pairs."""
     repeated = digests.repeated()

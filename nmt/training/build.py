@@ -113,10 +113,10 @@ def set_up_language_model(job: TrainingJob) -> None:
         raise ConfigError(
             f"device: {job.device!r}: {settings.type} models train on the CPU only; set device: cpu"
         )
-    words = prepare.training_text(config.data, job.directory, job.show_bar)
-    pipeline, vocab = lm_text(config, kind, words)
+    text = prepare.training_text(config.data, job.directory, job.show_bar)
+    pipeline, vocab = lm_text(config, kind, text)
     remember_back_end(job.directory)
-    corpus = prepare.make_running(config.data, corpus_folder(config), pipeline, vocab, words, job.team.first)
+    corpus = prepare.make_running(config.data, corpus_folder(config), pipeline, vocab, text, job.team.first)
     dev = prepare.make_dev_text(config.data, pipeline, vocab)
     torch.manual_seed(config.seed)
     run_files = checkpoint.load_run_files(job.directory, kind)
@@ -148,32 +148,32 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
     the training text and create the run directory. `aligned`: training reads a word alignment, which is
     checked before a new run learns anything. Errors as in `set_up_translator`."""
     config, data, directory = job.config, job.config.data, job.directory
-    words = prepare.training_text(data, directory, job.show_bar)
+    text = prepare.training_text(data, directory, job.show_bar)
     if job.fresh and aligned:
-        alignment.check_links(data, words)
+        alignment.check_links(data, text)
     if not run_directory.exists(directory):
         stamps = take_stamps(data)
-        pipelines, vocabs = prepare.make_sides(data, words)
+        pipelines, vocabs = prepare.make_sides(data, text)
         check_vectors(config, sides(*vocabs))
         create(config, sides(*zip(pipelines, vocabs, strict=True)), stamps)
     source, source_vocab = load_side(directory, "source", data)
     target, target_vocab = load_side(directory, "target", data)
     remember_back_end(directory)
     vocabs = source_vocab, target_vocab
-    return ParallelData(data, (source, target), vocabs, words, corpus_folder(config), job.team.first)
+    return ParallelData(data, (source, target), vocabs, text, corpus_folder(config), job.team.first)
 
 
-def lm_text(config: RunConfig, kind: type[LanguageModel], words: TokenizedText) -> Side:
+def lm_text(config: RunConfig, kind: type[LanguageModel], text: TokenizedText) -> Side:
     """Load the text pipeline and the vocabulary of a language model. For a new run, first learn them and the
-    other files of this `kind` of model from the training text (`words`), and create the run directory. Errors
+    other files of this `kind` of model from the training text (`text`), and create the run directory. Errors
     as in `set_up_translator`."""
     data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
         stamps = take_stamps(data)
-        pipeline, vocab = prepare.make_text(data, words)
+        pipeline, vocab = prepare.make_text(data, text)
         check_vectors(config, {"target": vocab})
         run_files = {
-            name: content.learn(config.lm, prepare.vocabulary_units(pipeline, vocab, words), words.show_bar)
+            name: content.learn(config.lm, prepare.vocabulary_units(pipeline, vocab, text), text.show_bar)
             for name, content in kind.run_files.items()
         }
         create(config, {"target": (pipeline, vocab)}, stamps, run_files)

@@ -82,7 +82,7 @@ def bleu_tokenizer(requested: str, data: DataConfig) -> str:
     if requested != AUTO:
         return requested
     raw = data.target.tokenize or reads_raw(subword_kind(data.target, data.bpe_merges))
-    return metrics.tokenizer_for(data.target.language) if raw else "none"
+    return metrics.choose_tokenizer(data.target.language) if raw else "none"
 
 
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:

@@ -87,8 +87,9 @@ class JobWatch(SchedulerPlugin):
             self.blamed.append((finish != "erred", task.priority or (), task.key))
 
     def suspicion(self, key: "Key") -> int:
-        """The value for Dask's count of suspicions of a chunk that makes Dask give it up with its third
-        worker, whatever `allowed_failures` is."""
+        """The value to set as Dask's count of suspicions of chunk `key`. Dask adds 1 for a lost worker, and
+        gives a chunk up if its count is above `allowed_failures`: with this value once the chunk has killed
+        DEATHS workers, whatever `allowed_failures` is."""
         return self.scheduler.allowed_failures + 1 - DEATHS + self.deaths[key]
 
     def remove_worker(self, scheduler: Scheduler, worker: str, *, stimulus_id: str, **more: object) -> None:

@@ -88,7 +88,7 @@ def choose_phrase_based(build: Build) -> PhraseBasedChoice:
         name: corpus_statistics(list(translate_tuned(build, name)), references)
         for name in (PHRASE_BASED, EXTENDED)
     }
-    p = doubt(rows[EXTENDED], rows[PHRASE_BASED])
+    p = p_value(rows[EXTENDED], rows[PHRASE_BASED])
     always = build.plan.phrase_features == "all"
     chosen = EXTENDED if always or p <= build.plan.significance else PHRASE_BASED
     choice = PhraseBasedChoice(chosen, {name: corpus_bleu(row) for name, row in rows.items()}, p)
@@ -99,8 +99,8 @@ def choose_phrase_based(build: Build) -> PhraseBasedChoice:
 
 
 def evaluate(build: Build) -> None:
-    """Translate the development set with each system, choose the best, and tune again without each part.
-    Writes the translations to OUTPUTS and the scores to FILE."""
+    """Translate the development set with each system, choose one (see `choose`), and measure its parts (see
+    `ablation`). Writes the translations to OUTPUTS and the scores to FILE."""
     seconds = expected_seconds(build)
     progress = StepProgress(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
     translations = {
@@ -115,7 +115,7 @@ def evaluate(build: Build) -> None:
     for name, lines in translations.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
         log.info("%s: BLEU %.2f on %s lines", name, 100 * corpus_bleu(rows[name]), f"{len(lines):,}")
-    doubts = {name: doubt(rows[HYBRID], rows[name]) for name in rows if HYBRID in rows and name != HYBRID}
+    doubts = {name: p_value(rows[HYBRID], rows[name]) for name in rows if HYBRID in rows and name != HYBRID}
     chosen = choose(phrase_based(build), doubts, build.plan.significance)
     lists, without, part_doubts = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
     whole = {name: corpus_bleu(row) for name, row in rows.items()}
@@ -152,10 +152,10 @@ def corpus_bleu(rows: Stats) -> float:
     return float(bleu(rows.sum(0)))
 
 
-def doubt(rows: Stats, others: Stats) -> float:
-    """How doubtful it is that one system is better than another: the p-value of a paired bootstrap (Koehn
-    2004), one-sided, the share of resampled texts whose BLEU is not higher. `rows`, `others`: statistics of
-    the same sentences, (S, 9) each."""
+def p_value(rows: Stats, others: Stats) -> float:
+    """The one-sided p-value of a paired bootstrap (Koehn 2004) that one system is better than another: the
+    share of resampled texts on which its BLEU is not higher, with the text itself counted among them so that
+    it is never 0. `rows`, `others`: statistics of the same sentences by both systems, (S, 9) each."""
     both = np.hstack([rows, others]).astype(np.int64)
     sums = resampled_sums(both, np.zeros(len(both), np.int64), 1, SAMPLES).reshape(SAMPLES, 2, COLUMNS)
     scores = bleu(sums)
@@ -229,7 +229,7 @@ def ablation(
     return (
         corpus_bleu(whole),
         {part: corpus_bleu(rows) for part, rows in without.items()},
-        {part: doubt(whole, rows) for part, rows in without.items()},
+        {part: p_value(whole, rows) for part, rows in without.items()},
     )
 
 

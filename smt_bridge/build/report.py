@@ -18,7 +18,7 @@ from nmt.analysis.report import Lead, ReportConfig, newest_date
 from nmt.analysis.statistics import SAMPLES
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.io import files
-from nmt.metrics import tokenizer_for
+from nmt.metrics import choose_tokenizer
 from nmt.runs import directory as run_directory
 from nmt.runs.checkpoint import load_tensors
 from nmt.training.proposal import TRANSFORMER
@@ -286,7 +286,7 @@ def gather_facts(build: Build) -> Facts:
     if student.read_evaluation(build):
         outputs[STUDENT] = list(files.read_lines(build.work / student.OUTPUT))
     sources, references = (evaluation.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
-    test = TestSet(sources, [references], tokenizer_for(language))
+    test = TestSet(sources, [references], choose_tokenizer(language))
     return Facts(
         title=f"{build.folder.resolve().name}: a hybrid system",
         dev=[SystemOutput(name, lines, test) for name, lines in outputs.items()],

@@ -66,7 +66,7 @@ SETTINGS, TRAINING = f"{FOLDER}/student.json", f"{FOLDER}/training.json"
 RUN, EXPORTED = f"{FOLDER}/{FAST}", f"{FOLDER}/exported"
 DONE = f"{EXPORTED}/{run_directory.VERSION_FILE}"
 OUTPUT, EVALUATION, PACKAGED = (f"{FOLDER}/{name}" for name in ("dev.target", "evaluation.json", "packaged"))
-EXPORT = LazyPart("nmt.runs.export:export")  # imports ctranslate2
+EXPORT = LazyPart("nmt.runs.ctranslate2_export:export")  # imports ctranslate2
 QUANTIZATION = "int8"
 
 RATED = 50  # lines of the development set by which the system's speed is measured
@@ -332,7 +332,7 @@ def evaluate(build: Build) -> None:
         teacher=name,
         teacher_bleu=evaluation.corpus_bleu(taught_rows),
         bleu=evaluation.corpus_bleu(rows),
-        doubt=evaluation.doubt(taught_rows, rows),
+        doubt=evaluation.p_value(taught_rows, rows),
         teacher_rate=len(few) / teacher_seconds,
         rate=len(lines) / seconds,
     )

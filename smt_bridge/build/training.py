@@ -29,7 +29,7 @@ from smt_bridge.build.plan import NetworkPlan
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.config import ExtractConfig
-from smt_bridge.extraction.packed import pack_text
+from smt_bridge.extraction.packed_corpus import pack_text
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import FeatureLine, Ini

@@ -101,8 +101,9 @@ def total_weight(ini: Ini, named: Ini) -> float:
 
 
 def tune_hybrid(build: Build) -> None:
-    """Tune the system with all networks. It starts from the weights of the chosen phrase-based system; START
-    of each network only says that it counts: `fit_alone` replaces it after the first lists."""
+    """Tune the system with all networks, starting from the weights of the chosen phrase-based system. Each
+    network has weight START in the first decoding only: `fit_alone` replaces it, on the lists of this
+    decoding."""
     ini = moses_ini.read(str(ini_path(build, phrase_based(build))))
     for network in build.plan.networks:
         line = FEATURES[network.name].format(path=f"../{NETWORKS}/{network.name}")

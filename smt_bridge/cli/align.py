@@ -17,7 +17,7 @@ from smt_bridge.cli.shared_options import add_texts
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
 from smt_bridge.extraction.alignment import AlignmentCounts, AlignmentOutputs
-from smt_bridge.extraction.packed import MOST_WORDS, pack_links
+from smt_bridge.extraction.packed_corpus import MOST_WORDS, pack_links
 
 log = logging.getLogger(__name__)
 

@@ -97,7 +97,7 @@ def parser() -> options.Parser:
 
 @dataclass
 class TuningPaths:
-    """The files of a tuning."""
+    """The files of a tuning, and the ini that it starts from."""
 
     ini: str  # path of the model's ini
     output: Path  # the tuned ini
@@ -139,7 +139,7 @@ def tune(args: argparse.Namespace, paths: TuningPaths) -> None:
         starts = starting_weights(decoder, tuning.names)
         reason = loop.run(tuning, starts, redecode, loop.make_references(texts))
     write_weights(args, decoder.system, tuning, paths)
-    final_seeds(args, decoder.system, tuning, paths.work)
+    tune_final_seeds(args, decoder.system, tuning, paths.work)
     best = tuning.best()
     score = 100 * tuning.iterations[best].bleu
     count = len(tuning.iterations)
@@ -289,7 +289,9 @@ def write_weights(
     moses_ini.write(paths.output, ini, f"# {header}")
 
 
-def final_seeds(args: argparse.Namespace, system: "PhraseBasedSystem", tuning: "Tuning", work: Path) -> None:
+def tune_final_seeds(
+    args: argparse.Namespace, system: "PhraseBasedSystem", tuning: "Tuning", work: Path
+) -> None:
     """Tune again on the last pool with seeds 1, 2, ..., to show how much the result depends on the seed, and
     write the weights of each to the work folder unless they are there."""
     for seed in range(1, args.final_seeds + 1):

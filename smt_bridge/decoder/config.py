@@ -1,5 +1,5 @@
 """Settings of the decoder and of compiled models, and the sections of a moses.ini that set them. The defaults
-are those of Moses."""
+of SearchSettings are those of Moses."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
@@ -57,13 +57,13 @@ class SearchSettings:
     xml_brackets: tuple[str, str] = setting(("<", ">"), help="what encloses tags")
 
 
-BY_NAME: dict[str, "Field[object]"] = {item.name: item for item in fields(SearchSettings)}
+SEARCH_FIELDS: dict[str, "Field[object]"] = {item.name: item for item in fields(SearchSettings)}  # by name
 
 
 def override(name: str) -> Any:
     """Make the field of DecoderConfig that overrides the field `name` of SearchSettings. None, its default,
     keeps the ini's value or else Moses' default."""
-    item = BY_NAME[name]
+    item = SEARCH_FIELDS[name]
     words = " ".join(item.default) if isinstance(item.default, tuple) else str(item.default).lower()
     text = f"{item.metadata[HELP]}; default: the ini's, or {words}"
     return field(default=None, metadata={**item.metadata, HELP: text})
@@ -71,7 +71,8 @@ def override(name: str) -> Any:
 
 @dataclass(frozen=True)
 class DecoderConfig:
-    """The user's options for a decoder. Those that are None are taken from the moses.ini."""
+    """The user's options for a decoder. Those that are None are taken from the moses.ini, or else from the
+    defaults of SearchSettings."""
 
     stack: int | None = override("stack")
     table_limit: int | None = override("table_limit")
@@ -114,7 +115,9 @@ class DecoderConfig:
 def search_settings(config: DecoderConfig, ini: Mapping[str, object]) -> SearchSettings:
     """Merge the search settings: the user's options come first, then the ini's, then Moses' defaults. `ini`:
     field of SearchSettings -> value."""
-    options = {name: getattr(config, name) for name in BY_NAME if getattr(config, name, None) is not None}
+    options = {
+        name: getattr(config, name) for name in SEARCH_FIELDS if getattr(config, name, None) is not None
+    }
     return replace(SearchSettings(), **{**ini, **options})
 
 
@@ -137,7 +140,7 @@ RENAMED = {  # fields of SearchSettings whose sections have other names
 # Section -> field of SearchSettings. There is no section for the table limit, which is an option of the
 # table's line in [feature]; [ttable-limit] belongs to the old format.
 HONORED_SECTIONS = {
-    RENAMED.get(name, name.replace("_", "-")): name for name in BY_NAME if name != "table_limit"
+    RENAMED.get(name, name.replace("_", "-")): name for name in SEARCH_FIELDS if name != "table_limit"
 }
 MODEL_SECTIONS = {"feature", "weight", WEIGHT_FILE}  # read elsewhere
 
@@ -254,7 +257,7 @@ def read_search_settings(ini: Ini) -> dict[str, object]:
     for name, section in ini.sections.items():
         location = f"{ini.path}:{section.row + 1}"
         if name in HONORED_SECTIONS:
-            item = BY_NAME[HONORED_SECTIONS[name]]
+            item = SEARCH_FIELDS[HONORED_SECTIONS[name]]
             values[item.name] = section_value(ini.path, name, section.row, section.values, item)
         elif name in RESTRICTED_SECTIONS:
             check_restricted(ini.path, name, section.values)
@@ -290,14 +293,14 @@ def section_value(
         raise DataError(
             f"{path}:{values[1][0] + 1}: [{name}] has a second value, which Moses does not use; leave one"
         )
-    row, text = values[0]
+    ((value_row, text),) = values
     try:
         value = PARSERS[name](text) if name in PARSERS else parse_value(text, item.default)
         wrong = settings.problem(item, value)
     except ValueError as error:
-        raise DataError(f"{path}:{row + 1}: [{name}]: {error}") from error
+        raise DataError(f"{path}:{value_row + 1}: [{name}]: {error}") from error
     if wrong:
-        raise DataError(f"{path}:{row + 1}: [{name}]: {wrong}")
+        raise DataError(f"{path}:{value_row + 1}: [{name}]: {wrong}")
     return value
 
 

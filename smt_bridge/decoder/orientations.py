@@ -39,9 +39,9 @@ def relative_orientation(first: int, last: int, before_first: int, before_last: 
 def orientation_of_next(
     first: int, last: int, before_first: int, before_last: int, gap_before: bool, gap_after: bool
 ) -> int:
-    """The orientation of the next phrase, from word `first` to word `last`, relative to the one from
-    `before_first` to `before_last`, in a hierarchical model. `gap_before`, `gap_after`: whether the word
-    before this one, and that after it, were still untranslated."""
+    """The orientation of the next phrase, from word `first` to word `last`, relative to the previous phrase,
+    from word `before_first` to word `before_last`, in a hierarchical model. `gap_before`, `gap_after`:
+    whether the word before, or after, the previous phrase is untranslated when the next one is chosen."""
     if first == before_last + 1 or (first > before_last and gap_after):
         return MONOTONE
     if last + 1 == before_first or (last < before_first and gap_before):

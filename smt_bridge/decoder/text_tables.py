@@ -128,8 +128,9 @@ def single_blanks(phrase: bytes) -> bytes:
 
 
 def log_scores(texts: Sequence[bytes], columns: int) -> tuple[Floats32, bool]:
-    """Parse the score fields of N rows as natural logarithms, FLOOR at least: (N, columns); also returns
-    whether all fields consist of SCORE_BYTES. ValueError for fields that cannot be read."""
+    """Parse the probabilities in the score fields of N rows, and return their natural logarithms, at least
+    FLOOR: (N, columns); also returns whether all fields consist of SCORE_BYTES. ValueError for fields that
+    cannot be read."""
     values, sound = np.empty((len(texts), columns)), True
     odd = np.ones(len(texts), bool)
     if HAVE_NUMBA:

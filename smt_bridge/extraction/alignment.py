@@ -33,7 +33,7 @@ from nmt.lazy import LazyPart
 from nmt.work import executors, stages
 from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import Part, SharedFolder, task_file
-from smt_bridge.extraction.packed import (
+from smt_bridge.extraction.packed_corpus import (
     Int64s,
     PackedLinks,
     PackedText,

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from nmt.compute import resources
 from nmt.compute.compiled import njit, njit_ieee
 from nmt.io.progress import Progress
-from smt_bridge.extraction.packed import PackedLinks, PackedText
+from smt_bridge.extraction.packed_corpus import PackedLinks, PackedText
 
 Ids = npt.NDArray[np.int32]
 Offsets = npt.NDArray[np.int64]

@@ -31,7 +31,7 @@ from smt_bridge.extraction.fast_align import (
     normalizer,
     probability,
 )
-from smt_bridge.extraction.packed import PackedLinks, PackedText
+from smt_bridge.extraction.packed_corpus import PackedLinks, PackedText
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nmt.compute.compiled import njit
 from nmt.formats.pharaoh import Links
 from smt_bridge.extraction.heuristics import DIAGONALS, HEURISTICS, NEIGHBORS
-from smt_bridge.extraction.packed import Int64s, PackedLinks, pack_links
+from smt_bridge.extraction.packed_corpus import Int64s, PackedLinks, pack_links
 
 Words = NDArray[np.uint16]
 

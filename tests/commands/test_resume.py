@@ -197,7 +197,7 @@ def test_a_resumed_run_measures_bleu_as_before(copied: Path, monkeypatch: pytest
     """Whatever tokenizers this machine has; asking for another one is refused."""
     run = copied / "run"
     assert "\n  bleu_tokenizer: 13a\n" in (run / "config.yaml").read_text()
-    monkeypatch.setattr("nmt.metrics.tokenizer_for", lambda language: "char")
+    monkeypatch.setattr("nmt.metrics.choose_tokenizer", lambda language: "char")
     for wish in ("auto", "13a"):
         steps = 61 if wish == "auto" else 62
         start(copied, run, f"training.max_steps={steps}", f"training.bleu_tokenizer={wish}")

@@ -20,7 +20,7 @@ from smt_bridge.cli.train import main
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
-from smt_bridge.extraction.packed import pack_text
+from smt_bridge.extraction.packed_corpus import pack_text
 from smt_bridge.train_system import (
     ALIGNMENT,
     CLASS_LM,

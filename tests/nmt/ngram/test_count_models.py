@@ -492,7 +492,7 @@ def test_what_is_no_number(wrong: str) -> None:
     text, starts, lengths = positions([b"-1.5", wrong.encode(), b"2"])
     assert arpa_columns.parse_numbers(text, starts, starts + lengths) is None
     with pytest.raises(ValueError):
-        arpa_columns.logarithm(wrong)
+        arpa_columns.parse_logarithm(wrong)
 
 
 def test_words_are_found_by_their_bytes(monkeypatch: pytest.MonkeyPatch) -> None:

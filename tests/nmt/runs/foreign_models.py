@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmt.layers.output import Softmax
 from nmt.models.transformer import Transformer, TransformerConfig
-from nmt.runs.export import transformer_spec
+from nmt.runs.ctranslate2_export import transformer_spec
 from tests.nmt.training.marian_folders import (
     Shape,
     fill,

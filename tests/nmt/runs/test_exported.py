@@ -27,7 +27,7 @@ from nmt.text.vocab import Vocab
 
 pytest.importorskip("ctranslate2")
 
-from nmt.runs import export  # needs ctranslate2
+from nmt.runs import ctranslate2_export  # needs ctranslate2
 from nmt.runs.exported import ExportedRun
 
 WORDS = [f"w{number}" for number in range(36)]
@@ -60,7 +60,7 @@ def make_run(**settings: object) -> TorchRun:
 def exported(run: TorchRun, folder: Path, quantization: str = "float32") -> ExportedRun:
     [member] = run.members
     with run_directory.writing(folder) as new:
-        export.write(member, export.exportable_model(member), quantization, new)
+        ctranslate2_export.write(member, ctranslate2_export.exportable_model(member), quantization, new)
     return ExportedRun.of(folder)
 
 
@@ -215,7 +215,7 @@ print({{"torch", "numba", "numpy", "omegaconf"}} & {{*sys.modules}})
 def test_other_models_are_refused_by_name() -> None:
     rnn = TorchRun.of(MODELS / "translator").members[0]
     with pytest.raises(ConfigError, match=r"translator: model\.type: rnn: CTranslate2 has no such model"):
-        export.exportable_model(rnn)
+        ctranslate2_export.exportable_model(rnn)
     classes = make_run(output="classes", tied="none").members[0]
     with pytest.raises(ConfigError, match=r"model\.output: CTranslate2 has no such output layer"):
-        export.exportable_model(classes)
+        ctranslate2_export.exportable_model(classes)

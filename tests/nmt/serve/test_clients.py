@@ -13,8 +13,8 @@ from typing import cast
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
-from nmt.serve.answers import CLIENT_LEFT
 from nmt.serve.config import ServeConfig
+from nmt.serve.engine_access import CLIENT_LEFT
 from nmt.serve.limits import Token
 from nmt.serve.monitoring import RequestRecord
 from nmt.serve.server import application

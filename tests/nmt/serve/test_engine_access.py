@@ -9,10 +9,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Message
 
-from nmt.serve import answers
-from nmt.serve.answers import PlainText
+from nmt.serve import engine_access
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import LineHypothesis, TranslatedLine
+from nmt.serve.engine_access import PlainText
 from nmt.serve.queue import Sender
 from nmt.text.sentences import whole_lines
 from tests.nmt.serve.engines import INFO, Batch, Upper, client
@@ -51,8 +51,8 @@ def test_work_is_cancelled_when_the_client_has_left() -> None:
 
     async def both() -> None:
         with pytest.raises(HTTPException) as error:
-            await answers.cancel_on_disconnect(work(), left, every=0.01)
-        assert error.value.status_code == answers.CLIENT_LEFT
+            await engine_access.cancel_on_disconnect(work(), left, interval=0.01)
+        assert error.value.status_code == engine_access.CLIENT_LEFT
         await asyncio.sleep(0)
         assert cancelled == [True]
 
@@ -67,12 +67,12 @@ def test_a_client_that_stays_gets_the_result() -> None:
     async def left() -> bool:
         return False
 
-    assert asyncio.run(answers.cancel_on_disconnect(work(), left, every=0.01)) == 7
+    assert asyncio.run(engine_access.cancel_on_disconnect(work(), left, interval=0.01)) == 7
 
 
 def test_work_on_long_texts_does_not_hold_up_the_other_clients() -> None:
     """It is done in a thread of its own, in which clients take turns; short work at once."""
-    access, order, go = answers.EngineAccess(ServeConfig()), list[tuple[str, str]](), threading.Event()
+    access, order, go = engine_access.EngineAccess(ServeConfig()), list[tuple[str, str]](), threading.Event()
 
     def request(client: str, number: int) -> Request:
         async def receive() -> Message:
@@ -138,8 +138,8 @@ def test_the_best_hypotheses_of_a_line_are_those_of_the_greatest_sums() -> None:
         for at, row in enumerate(scores)
     ]
     every = sorted((a + b + c for a in scores[0] for b in scores[1] for c in scores[2]), reverse=True)
-    text = answers.cut_sentences(["Hello. Come in. Sit down."], ENGLISH)
-    [line] = answers.join_sentences(text, parts, 7)
+    text = engine_access.cut_sentences(["Hello. Come in. Sit down."], ENGLISH)
+    [line] = engine_access.join_sentences(text, parts, 7)
     assert [one.score for one in line.hypotheses] == every[:7]
     assert [one.text for one in line.hypotheses][:3] == ["00 10 20", "00 10 21", "01 10 20"]
 
@@ -159,22 +159,22 @@ def test_attention_and_features_are_those_of_all_sentences() -> None:
             ],
         ),
     ]
-    [line] = answers.join_sentences(answers.cut_sentences(["Come in. Hello."], ENGLISH), parts, 1)
+    [line] = engine_access.join_sentences(engine_access.cut_sentences(["Come in. Hello."], ENGLISH), parts, 1)
     [one] = line.hypotheses
     assert one.attention == [[0.3, 0.7, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.5]]
     assert one.features == {"F": [4.0, 6.0]} and one.log_prob == -3.0
     parts[1].hypotheses[0].attention = []
-    [line] = answers.join_sentences(answers.cut_sentences(["Come in. Hello."], ENGLISH), parts, 1)
+    [line] = engine_access.join_sentences(engine_access.cut_sentences(["Come in. Hello."], ENGLISH), parts, 1)
     assert line.hypotheses[0].attention == []
 
 
 def test_a_line_of_one_sentence_is_as_the_engine_has_it() -> None:
     parts = [TranslatedLine(["a"], [LineHypothesis("x", ["x"], 0.0)])]
-    assert answers.join_sentences(whole_lines(["a"]), parts, 1)[0] is parts[0]
+    assert engine_access.join_sentences(whole_lines(["a"]), parts, 1)[0] is parts[0]
 
 
 def test_every_sentence_gets_the_tag_of_its_line() -> None:
-    text = answers.cut_sentences(["<2fr> Hi there. A dog."], ENGLISH, ("<2fr>",))
+    text = engine_access.cut_sentences(["<2fr> Hi there. A dog."], ENGLISH, ("<2fr>",))
     assert text.sentences == ["<2fr> Hi there.", "<2fr> A dog."]
 
 

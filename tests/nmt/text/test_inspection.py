@@ -16,9 +16,9 @@ from nmt.text.inspection import (
     BOM,
     RETURNS,
     SAME,
-    Digests64,
     Finding,
     Lengths,
+    LineDigests,
     PairReport,
     RepeatedLines,
     SideReport,
@@ -134,8 +134,8 @@ def test_unequal_lengths(tmp_path: Path) -> None:
 # Repeated lines by their digests, as sets of the lines themselves say.
 
 
-def digests_of(*lines: str) -> Digests64:
-    found = Digests64()
+def digests_of(*lines: str) -> LineDigests:
+    found = LineDigests()
     for line in lines:
         found.add(line)
     return found

@@ -97,13 +97,13 @@ def tokenizer(language: str, wish: str = "auto", **options: object) -> str:
 
 
 def test_the_tokenizer_follows_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.metrics.usable", lambda name: not name.endswith("mecab"))
+    monkeypatch.setattr("nmt.metrics.is_usable", lambda name: not name.endswith("mecab"))
     expected = {"fr": "13a", "cs": "13a", "zh": "zh", "ja": "char", "ko": "char", "th": "char", "my": "char"}
     assert {code: tokenizer(code) for code in expected} == expected
     assert tokenizer("fr", tokenize=False) == tokenizer("ja", tokenize=False, subword="none") == "none"
     assert tokenizer("ja", tokenize=False) == "char"  # SentencePiece by default, which reads raw text
     assert tokenizer("ja", "intl", tokenize=False, subword="none") == "intl"
-    monkeypatch.setattr("nmt.metrics.usable", lambda name: True)
+    monkeypatch.setattr("nmt.metrics.is_usable", lambda name: True)
     assert tokenizer("ja") == "ja-mecab"
 
 

@@ -206,11 +206,11 @@ def test_the_doubt_is_the_share_of_samples_without_a_gain() -> None:
     better, worse = statistics_of(matches + rng.integers(-1, 3, 25) // 2), statistics_of(matches)
     drawn = np.random.default_rng(1).integers(0, 25, (SAMPLES, 25))
     lost = sum(bleu(better[rows].sum(0)) <= bleu(worse[rows].sum(0)) for rows in drawn)
-    found = evaluation.doubt(better, worse)
+    found = evaluation.p_value(better, worse)
     assert found == pytest.approx((1 + lost) / (1 + SAMPLES)) and 0.002 < found < 0.5
-    assert evaluation.doubt(worse, better) >= 1 - found  # a draw is no gain, either way
-    assert evaluation.doubt(better, better) == 1
-    assert evaluation.doubt(statistics_of([9] * 25), statistics_of([4] * 25)) < 0.001
+    assert evaluation.p_value(worse, better) >= 1 - found  # a draw is no gain, either way
+    assert evaluation.p_value(better, better) == 1
+    assert evaluation.p_value(statistics_of([9] * 25), statistics_of([4] * 25)) < 0.001
 
 
 def test_networks_are_kept_only_where_they_are_better_beyond_chance() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.errors import ConfigError, UserError
 from smt_bridge.decoder import config, system
-from smt_bridge.decoder.config import BY_NAME, DecoderConfig, SearchSettings, search_settings
+from smt_bridge.decoder.config import SEARCH_FIELDS, DecoderConfig, SearchSettings, search_settings
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import ini
 from tests.smt_bridge.decoder.models import decoder, edit, sentence, write_model
@@ -37,13 +37,15 @@ def test_the_option_before_the_ini_before_moses(name: str) -> None:
     ):
         found = search_settings(options, sections)
         assert getattr(found, name) == expected
-        assert all(getattr(found, other) == getattr(default, other) for other in BY_NAME if other != name)
+        assert all(
+            getattr(found, other) == getattr(default, other) for other in SEARCH_FIELDS if other != name
+        )
 
 
 def test_every_option_of_the_search_is_unset_at_first() -> None:
     """Otherwise an ini could never set it."""
     options = DecoderConfig()
-    shared = [item.name for item in fields(DecoderConfig) if item.name in BY_NAME]
+    shared = [item.name for item in fields(DecoderConfig) if item.name in SEARCH_FIELDS]
     assert sorted(shared) == sorted(OTHERS) and all(getattr(options, name) is None for name in shared)
 
 

@@ -26,7 +26,7 @@ from smt_bridge.extraction.alignment import (
     Texts,
 )
 from smt_bridge.extraction.heuristics import HEURISTICS
-from smt_bridge.extraction.packed import PackedLinks, load_links, pack_links, pack_text
+from smt_bridge.extraction.packed_corpus import PackedLinks, load_links, pack_links, pack_text
 from smt_bridge.extraction.symmetrization import symmetrize
 from tests.conftest import Command
 from tests.nmt.work import clusters

@@ -10,7 +10,7 @@ import pytest
 from smt_bridge.extraction import fast_align, kept_model
 from smt_bridge.extraction.fast_align import NULL
 from smt_bridge.extraction.kept_model import UNSEEN, KeptModel
-from smt_bridge.extraction.packed import PackedText, pack_text
+from smt_bridge.extraction.packed_corpus import PackedText, pack_text
 
 
 def texts(seed: int, pairs: int, words: int) -> tuple[PackedText, PackedText]:
