@@ -88,7 +88,7 @@ def add_setting(
     }
     if isinstance(allowed, tuple | Mapping):
         keywords["choices"] = tuple(allowed)
-    elif isinstance(default, bool):
+    elif isinstance(default, bool) or "action" in overrides:  # a switch has no type: Python 3.14 refuses one
         keywords["action"] = argparse.BooleanOptionalAction if default else "store_true"
     elif allowed is None and isinstance(default, str):
         keywords["type"] = str
