@@ -29,7 +29,7 @@ from tempfile import TemporaryDirectory
 
 from nmt.compute.device import set_up_device
 from nmt.io import files
-from nmt.metrics import BleuScore, References, tokenizer_for
+from nmt.metrics import BleuScore, References, choose_tokenizer
 from nmt.text.inspection import inspect_pairs
 from nmt.training import config_file, loop
 from nmt.training.config import RunConfig
@@ -214,7 +214,7 @@ class Training:
 
     def scores(self) -> list[BleuScore]:
         """BLEU of both outputs, which must exist."""
-        tokenizer = tokenizer_for(self.setup.text.languages[1])
+        tokenizer = choose_tokenizer(self.setup.text.languages[1])
         references = References(list(files.read_lines(self.setup.text.files("dev")[1])), tokenizer)
         return [references.bleu(list(files.read_lines(path))) for path in self.outputs()]
 
