@@ -97,12 +97,27 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # parse_args calls it too
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
+        return self.checked(super().parse_known_args, args, namespace)
+
+    def parse_known_intermixed_args(  # type: ignore[override]  # it calls parse_known_args until Python 3.11
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        return self.checked(super().parse_known_intermixed_args, args, namespace)
+
+    def checked(
+        self,
+        parse: Callable[..., tuple[argparse.Namespace, list[str]]],
+        args: Sequence[str] | None,
+        namespace: argparse.Namespace | None,
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse with argparse's `parse`: names of options may have underscores, one that does not exist is
+        named with a similar one, threads are bounded, and no output may be an input."""
         raw_args = list(sys.argv[1:] if args is None else args)
         end = raw_args.index("--") if "--" in raw_args else len(raw_args)
         own = min(end, self.action_index(raw_args))
         words = [*map(with_dashes, raw_args[:own]), *raw_args[own:]]
         self.check_names(words[:own])
-        parsed, rest = super().parse_known_args(words, namespace)
+        parsed, rest = parse(words, namespace)
         names = {
             action.dest: action.option_strings[0]
             if action.option_strings

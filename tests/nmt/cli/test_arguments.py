@@ -202,7 +202,8 @@ def parsers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[argparse.Ar
 
     def of(name: str) -> list[argparse.ArgumentParser]:
         with monkeypatch.context() as patch:
-            patch.setattr(options.Parser, "parse_known_args", stop)
+            for method in ("parse_known_args", "parse_known_intermixed_args"):
+                patch.setattr(options.Parser, method, stop)
             with pytest.raises(Built) as built:
                 command_module(name).command([])
         return list(walk(built.value.args[0]))
@@ -245,6 +246,20 @@ def test_numbers_of_every_command_are_strict(
                     with pytest.raises(argparse.ArgumentTypeError) as refused:
                         action.type(text)
                     assert len(str(refused.value)) < 200
+
+
+def test_options_between_the_values_of_a_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """nmt-train takes options anywhere; they are checked as those of other commands."""
+    config = tmp_path / "train.yaml"
+    config.write_text("run: x\n", encoding="utf-8")
+    assert refusal("train", [str(config), "--log", str(config), "seed=1"]) == 2
+    assert "is also read" in capsys.readouterr().err and config.read_text("utf-8") == "run: x\n"
+    assert refusal("train", [str(config), "--init_from", str(tmp_path / "no"), "seed=1"]) == 2
+    assert "unrecognized" not in capsys.readouterr().err
+    assert refusal("train", [str(config), "--prset", "small", "seed=1"]) == 2
+    assert "did you mean --preset?" in capsys.readouterr().err
 
 
 def test_every_kind_of_analysis_is_in_the_table() -> None:
