@@ -327,7 +327,12 @@ class SavedConfig:
 def read_config(directory: Path) -> SavedConfig:
     """Read the sections of a run's config.yaml that its model needs. CheckpointError if it is missing or
     damaged, or names an unknown type of model."""
-    sections, path = read_yaml(directory), directory / CONFIG
+    return parse_config(read_yaml(directory), directory / CONFIG)
+
+
+def parse_config(sections: Section, path: Path) -> SavedConfig:
+    """The sections of a configuration that a model needs. CheckpointError, which names `path`, if it is
+    damaged or names an unknown type of model."""
     section = "lm" if sections.get("lm") else "model"
     data = data_settings(sections, path)
     try:

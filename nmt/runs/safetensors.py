@@ -7,7 +7,6 @@ before its keys. It holds all texts that the model needs: configuration, vocabul
 """
 
 import base64
-import binascii
 import json
 import logging
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
+from nmt.runs.text import parse_yaml
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +134,7 @@ def origin(texts: Mapping[str, str], path: Path) -> dict[str, object]:
     for messages. DataError if it is damaged."""
     try:
         return dict(json.loads(texts.get(run_directory.ORIGIN, "{}")))
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise DataError(f"{path}: {run_directory.ORIGIN}: damaged ({error}); copy it again") from error
 
 
@@ -160,7 +160,7 @@ def trained_on(run: Path) -> dict[str, dict[str, object]]:
 def import_file(path: Path, output: Path) -> str:
     """Make a run of a file that `export` has written, in the folder `output`, which is missing or empty;
     returns a summary. DataError for a file that is damaged or not of this toolkit, ConfigError without the
-    library, UserError if the run cannot be written; the caller removes the folder after an error."""
+    library, UserError if the run cannot be written. Nothing is written for a file that is refused."""
     description, tensors = read(path)
     weights = {**tensors, **{name: tensors[stored] for name, stored in description.tied.items()}}
     with run_directory.writing(output) as new:
@@ -171,10 +171,6 @@ def import_file(path: Path, output: Path) -> str:
         checkpoint.save_tensors(weights, run_directory.weights_path(new, description.step))
         run_directory.write_index(new, description.step, description.step)
         run_directory.write_version(new)
-    try:
-        checkpoint.checked_config(output)
-    except CheckpointError as error:
-        raise DataError(f"{path}: holds a damaged run: {error}") from error
     return f"{description.name}: {description.type}, license {description.license or 'not stated'}"
 
 
@@ -203,8 +199,8 @@ def read(path: Path) -> tuple[Description, dict[str, Tensor]]:
 
 
 def check_description(description: Description, tensors: Mapping[str, Tensor], path: Path) -> None:
-    """DataError for a description with a file that no run has, another version, a negative step, or a tied
-    tensor that is stored itself or whose stored tensor the file lacks."""
+    """DataError for a description with a file that no run has, another version, a negative step, a tied
+    tensor that is stored itself or whose stored tensor the file lacks, or a damaged configuration."""
     for name in description.files:
         if name not in run_directory.TEXTS:
             raise DataError(f"{path}: holds a file that no run has, {name[:40]!r}; {COPY}")
@@ -218,17 +214,24 @@ def check_description(description: Description, tensors: Mapping[str, Tensor], p
     for name, stored in description.tied.items():
         if stored not in tensors or name in tensors:
             raise DataError(f"{path}: tied: {name[:40]!r} is no name beside a stored tensor; {COPY}")
+    try:
+        checkpoint.parse_config(parse_yaml(description.files.get(run_directory.CONFIG, ""), path), path)
+    except CheckpointError as error:
+        raise DataError(str(error)) from error
 
 
 def write_file(path: Path, content: str, source: Path) -> None:
     """Write a file of a run from the content in a description, decoding base64. `source`: the file of the
-    description, for messages. DataError for damaged base64."""
+    description, for messages. DataError for damaged base64, and for text that UTF-8 cannot hold."""
     try:
-        raw = base64.b64decode(content[len(BASE64) :], validate=True) if content.startswith(BASE64) else None
-    except binascii.Error as error:
+        if content.startswith(BASE64):
+            raw = base64.b64decode(content[len(BASE64) :], validate=True)
+        else:
+            raw = content.encode("utf-8")
+    except ValueError as error:  # binascii.Error, UnicodeEncodeError
         raise DataError(f"{source}: {path.name}: damaged ({error}); {COPY}") from error
     with files.Writing(path) as out:
-        out.write(content.encode("utf-8") if raw is None else raw)
+        out.write(raw)
 
 
 def origin_content(description: Description, path: Path) -> dict[str, object]:

@@ -13,7 +13,8 @@ import torch
 
 from nmt.cli import export as export_command
 from nmt.cli import importing, score, translate
-from nmt.runs import checkpoint, directory
+from nmt.errors import DataError
+from nmt.runs import checkpoint, directory, safetensors
 from nmt.runs.safetensors import KEY
 
 pytest.importorskip("safetensors")
@@ -154,8 +155,12 @@ def test_damaged_and_hostile_files(tmp_path: Path, capsys: pytest.CaptureFixture
     for keys, message in (
         ({"files": texts | {"../evil": "x"}}, "a file that no run has, '../evil'"),
         ({"files": texts | {"source.spm": "base64:%"}}, "source.spm: damaged"),
-        ({"files": texts | {"config.yaml": "["}}, "damaged"),
+        ({"files": texts | {"config.yaml": "["}}, "damaged configuration"),
+        ({"files": {key: text for key, text in texts.items() if key != "config.yaml"}}, "damaged config"),
+        ({"files": texts | {"config.yaml": texts["config.yaml"].replace("rnn", "x")}}, "'x' is unknown"),
         ({"files": texts | {"origin.json": "["}}, "origin.json: damaged"),
+        ({"files": texts | {"origin.json": "[" * 9999}}, "origin.json: damaged"),
+        ({"files": texts | {"source.vocab": "\ud800"}}, "source.vocab: damaged"),
         ({"version": "nmt-run 9"}, "use the version that wrote it"),
         ({"step": -1}, "step: expected 0 or more"),
         ({"step": "1"}, "step: expected a whole number"),
@@ -164,6 +169,10 @@ def test_damaged_and_hostile_files(tmp_path: Path, capsys: pytest.CaptureFixture
     ):
         changed(**keys)
         assert message in refused(path, output, capsys)
+        with pytest.raises(DataError):  # Python programs find nothing either
+            safetensors.import_file(path, output)
+        assert not [name for name in output.rglob("*") if name.is_file()]
+        shutil.rmtree(output, ignore_errors=True)
     assert "No such file" in refused(tmp_path / "missing", output, capsys)
 
 
