@@ -21,11 +21,16 @@ class SavedModel:
     @property
     def name(self) -> str:
         """The name of the model in results."""
-        return f"{self.directory.absolute().name}@{self.step}"  # absolute, since "." has no name
+        return model_name(self.directory, self.step)
 
     def files(self) -> list[Path]:
         """Paths of the files that results depend on."""
         return run_directory.result_files(self.directory, self.step)
+
+
+def model_name(directory: Path, step: int) -> str:
+    """The name in results of a run's model with the weights after `step` updates."""
+    return f"{directory.absolute().name}@{step}"  # absolute, since "." has no name
 
 
 class LanguagePair(SavedModel):

@@ -23,6 +23,7 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.io import files, manifest
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
+from nmt.runs.pair import model_name
 from nmt.runs.text import parse_yaml
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def export(run: Path, output: Path, which: str, license: str = "") -> str:
         texts = read_texts(run)
         description = Description(
             version=run_directory.VERSION,
-            name=f"{run.absolute().name}@{step}",
+            name=model_name(run, step),
             type=config.model.type,
             languages=languages(config.data),
             step=step,
