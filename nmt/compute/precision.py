@@ -108,6 +108,10 @@ class Mixed(TorchFunctionMode):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.entered.pop()
+        if self not in self.entered:
+            # A rounded activation leads through its gradient function back to this mode: a cycle, which would
+            # keep the memory of the update until Python collects it.
+            self.rounded.clear()
         super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
 
     def round(self, value: Tensor) -> Tensor:

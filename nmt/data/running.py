@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.data.batches import ALL_BATCHES, Ids, Share
+from nmt.data.batches import ALL_BATCHES, Ids, Share, copy_tensors
 from nmt.data.binarized import BinarizeReport, Corpus, store
 from nmt.data.corpus import DataConfig, text_rules
 from nmt.io import files
@@ -36,9 +36,19 @@ class TrackChunk:
     tracks: int  # B
     fresh: bool  # whether it is the first chunk of the text
 
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the fields, vectors of 64-bit integers."""
+        return self.previous, self.ids
+
+    def of_tensors(self, tensors: Sequence[Tensor]) -> "TrackChunk":
+        """A chunk of the same shape with other `tensors`."""
+        previous, ids = tensors
+        return replace(self, previous=previous, ids=ids)
+
     def to(self, device: torch.device | str) -> "TrackChunk":
         """A copy on another device."""
-        return replace(self, previous=self.previous.to(device), ids=self.ids.to(device))
+        return self.of_tensors(copy_tensors(self.tensors, device))
 
     @property
     def sizes(self) -> list[int]:

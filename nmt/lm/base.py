@@ -21,6 +21,7 @@ from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, on_device, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, check_output
+from nmt.layers.output.softmax import Softmax
 from nmt.text.vocab import BOS
 
 
@@ -151,6 +152,12 @@ class LanguageModel(nn.Module):
         `score_running`."""
         return False
 
+    @property
+    def takes_padding(self) -> bool:
+        """Whether `loss` leaves out the padding of a batch, see `Batch.pad`. On a GPU such a model trains
+        with CUDA graphs (nmt/training/cuda_graphs.py)."""
+        return False
+
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
         """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and for
         models that carry their state the state after a chunk of running text. `carried`: the state before it;
@@ -266,16 +273,22 @@ class SoftmaxLM(LanguageModel):
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
         """Σ -log p of the units of independent sentences; during training plus `normalizer` times (log Z)²:
         ()"""
-        return self.cross_entropy(self.read(batch), batch.target.ids, smoothing)
+        return self.cross_entropy(self.read(batch), batch.target.ids, smoothing, batch.counted)
 
     def answers(self, token_ids: Tensor) -> Tensor:
         """Map ids of units to the ids that the output layer predicts: (N,) -> (N,)"""
         return token_ids
 
-    def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
-        """Σ -log p of units given their features, (N, K), (N,) -> ()"""
-        penalty = self.normalizer if self.training else 0.0
-        return self.output.cross_entropy(features, self.answers(ids), smoothing, penalty)
+    def cross_entropy(
+        self, features: Tensor, ids: Tensor, smoothing: float, counted: Tensor | None = None
+    ) -> Tensor:
+        """Σ -log p of units given their features, (N, K), (N,) -> (). `counted` (N,): 0 for padding, which is
+        left out, see `takes_padding`."""
+        penalty, answers = self.normalizer if self.training else 0.0, self.answers(ids)
+        if counted is None:
+            return self.output.cross_entropy(features, answers, smoothing, penalty)
+        assert isinstance(self.output, Softmax)
+        return self.output.padded_cross_entropy(features, answers, counted, smoothing, penalty)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         with torch.no_grad():

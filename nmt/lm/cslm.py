@@ -19,9 +19,10 @@ from torch import Tensor, nn
 from nmt.config.settings import MOST_UNITS, choice, number, setting
 from nmt.data.batches import Batch, Ids, Packed
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import distinct_windows, window_scores
+from nmt.layers.batch_scores import distinct_windows, on_device, window_scores
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output, make_output
+from nmt.layers.output.softmax import Softmax
 from nmt.lm.base import FeatureLM, Floats, Ints, LMConfig
 from nmt.text.vocab import BOS, EOS
 
@@ -111,6 +112,10 @@ class CSLM(FeatureLM):
         if fill:
             initialize(self, config.init, config.init_scale)
 
+    @property
+    def takes_padding(self) -> bool:
+        return type(self.output) is Softmax
+
     def features(self, contexts: Tensor) -> Tensor:
         """Contexts (N, n - 1), the last word last -> input of the output layer (N, K)"""
         vectors = F.dropout(self.embedding(contexts).flatten(1), self.dropout, self.training)
@@ -165,7 +170,7 @@ class CSLM(FeatureLM):
 
     @torch.no_grad()
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
-        unique, _ = distinct_windows(ngrams(texts, self.order)[0])
+        unique, _ = distinct_windows(on_device(ngrams(texts, self.order)[0], self.device))
         first, parts = FirstLayer(self, unique), [np.zeros(0)]
         for start in range(0, len(unique), NORMALIZER_ROWS):
             features = self.above(first.rows(start, start + NORMALIZER_ROWS))
@@ -192,13 +197,13 @@ class CSLMScores:
     def score(self, contexts: Ints, words: Ints) -> Floats:
         """Natural log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
         model = self.model
-        unique, index = distinct_windows(contexts)
+        unique, index = distinct_windows(on_device(contexts, model.device))
         first = FirstLayer(model, unique, self.table)
 
         def features(start: int, stop: int) -> Tensor:
             return model.above(first.rows(start, stop))
 
-        return window_scores(model.output, features, index, words, self.normalized, model.device)
+        return window_scores(model.output, features, len(unique), index, words, self.normalized)
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
         """Natural log p of each word of each text and of its end symbol."""
@@ -242,21 +247,20 @@ class FirstLayer:
     """Pre-activations of the first layer, Σ_k W_k e(w_k) + b, for contexts (U, n - 1); from a table of W_k
     e(w) if there are fewer distinct words than contexts."""
 
-    def __init__(self, model: CSLM, contexts: Ints, table: Tensor | None = None) -> None:
-        self.model, self.table = model, table
+    def __init__(self, model: CSLM, contexts: Tensor, table: Tensor | None = None) -> None:
+        self.model, self.table, self.contexts = model, table, contexts
         if table is None:
-            used = np.zeros(int(contexts.max(initial=-1)) + 1, bool)
-            used[contexts] = True
-            words = np.flatnonzero(used)
+            used = torch.zeros(len(model.embedding.weight), dtype=torch.bool, device=contexts.device)
+            used[contexts.flatten()] = True
+            words = used.nonzero()[:, 0]
             if len(words) < len(contexts):
-                vectors = model.embedding(torch.from_numpy(words).to(model.device))
-                self.table = first_layer_table(model, vectors)
+                self.table = first_layer_table(model, model.embedding(words))
             if self.table is not None:
-                contexts = (np.cumsum(used) - 1)[contexts]  # indices among the words
+                self.contexts = (used.cumsum(0) - 1)[contexts]  # indices among the words
         if self.table is not None:
             positions = model.order - 1
-            contexts = contexts + np.arange(positions) * (len(self.table) // positions)
-        self.contexts = torch.from_numpy(contexts).to(model.device)
+            starts = torch.arange(positions, device=contexts.device) * (len(self.table) // positions)
+            self.contexts = self.contexts + starts
 
     def rows(self, start: int, stop: int) -> Tensor:
         """The pre-activations of contexts `start` to `stop`, or to the last one: (stop - start, H)"""

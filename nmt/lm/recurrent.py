@@ -34,6 +34,7 @@ from nmt.layers.cells import (
 from nmt.layers.characters import LONGEST, OpenWords, SpellingSizes
 from nmt.layers.initialize import initialize
 from nmt.layers.output import check_output, make_output
+from nmt.layers.output.softmax import Softmax
 from nmt.layers.recompute import unroll_in_segments
 from nmt.lm.base import (
     NO_FILES,
@@ -188,6 +189,10 @@ class RecurrentLM(FeatureLM):
     def drop(self, values: Tensor) -> Tensor:
         return F.dropout(values, self.dropout, self.training)
 
+    @property
+    def takes_padding(self) -> bool:
+        return type(self.output) is Softmax and not self.penalized and not self.recompute
+
     def read(self, batch: Batch) -> Tensor:
         """Features of the words of a batch of sentences, (N, H)"""
         token_ids = torch.where(batch.previous == BOS, EOS, batch.previous)
@@ -204,10 +209,11 @@ class RecurrentLM(FeatureLM):
         )
         return self.cross_entropy(features, batch.ids, smoothing), after
 
-    def cross_entropy(self, features: Tensor, ids: Tensor, smoothing: float) -> Tensor:
-        """Σ -log p of units given their features, (N, K), (N,) -> (); during training plus `normalizer` times
-        (log Z)² and the penalties of the model's parts."""
-        cost = super().cross_entropy(features, ids, smoothing)
+    def cross_entropy(
+        self, features: Tensor, ids: Tensor, smoothing: float, counted: Tensor | None = None
+    ) -> Tensor:
+        """As in `SoftmaxLM`; during training plus the penalties of the model's parts."""
+        cost = super().cross_entropy(features, ids, smoothing, counted)
         return cost + total_penalty(self.penalized) if self.penalized else cost
 
     def initial_state(self, chunk: TrackChunk, carried: Carried) -> Tensor:
@@ -312,6 +318,11 @@ class CharacterLM(RecurrentLM):
         config.check()
         words = OpenWords(symbols, config.sizes, config.highway, config.embedding)
         return cls(config, len(symbols), fill, words)
+
+    @property
+    def takes_padding(self) -> bool:
+        """No: it looks up which words a batch has."""
+        return False
 
     def inputs(self, token_ids: Tensor) -> Tensor:
         """The vectors of words, without dropout: (N,) -> (N, E)"""

@@ -17,6 +17,7 @@ from nmt.layers.attention import WordGrid
 from nmt.layers.initialize import initialize
 from nmt.layers.key_values import KeyValueCache
 from nmt.layers.output import check_output, make_output
+from nmt.layers.output.softmax import Softmax
 from nmt.layers.transformer import Stack, TransformerSizes
 from nmt.lm.base import Floats, LMConfig, SoftmaxLM, trie_scores
 from nmt.text.vocab import BOS
@@ -48,6 +49,7 @@ class TransformerLM(SoftmaxLM):
     """A Transformer language model. Search states are keys and values of the words read so far."""
 
     Config: ClassVar[type[LMConfig]] = TransformerLMConfig
+    autocast: ClassVar[bool] = True  # bf16 on a GPU: activations are bf16, too
 
     def __init__(self, config: TransformerLMConfig, vocab_size: int, fill: bool = True) -> None:
         super().__init__()
@@ -58,6 +60,10 @@ class TransformerLM(SoftmaxLM):
             self.output.tie(self.stack.embedding)
         if fill:
             initialize(self, config.init, config.init_scale)
+
+    @property
+    def takes_padding(self) -> bool:
+        return type(self.output) is Softmax and not self.stack.recompute
 
     def read(self, batch: Batch) -> Tensor:
         """Features of the words of a batch of sentences, (N, D)"""

@@ -20,7 +20,7 @@ from nmt.config.settings import MOST_UNITS, choice, number
 from nmt.data.affiliation import PHRASE, SENTENCE, Shape
 from nmt.data.aligned import AlignedBatch
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import distinct_windows, window_scores
+from nmt.layers.batch_scores import distinct_windows, on_device, window_scores
 from nmt.layers.initialize import initialize
 from nmt.layers.output import OutputSettings, check_output, make_output
 from nmt.models.config import ALIGNED_PAIRS, ModelConfig
@@ -156,12 +156,12 @@ class JointModel(AlignedModel):
         return JointScores(self, normalized, self.table(None) if keep_tables else None)
 
     @torch.no_grad()
-    def table(self, words: Ints | None) -> Tensor:
+    def table(self, words: Tensor | None) -> Tensor:
         """Contribution of each word to the first layer at each position of the history: ((n - 1) * words, H).
         `words`: their ids; None for the whole vocabulary."""
         vectors = self.target_embedding.weight
         if words is not None:
-            vectors = vectors[torch.from_numpy(words).to(self.device)]
+            vectors = vectors[words]
         parts = torch.split(self.from_target.weight, vectors.shape[1], 1)
         return torch.cat([vectors @ part.t() for part in parts])
 
@@ -188,28 +188,28 @@ class JointScores(WindowScores):
 
     @torch.no_grad()
     def source_part(self, windows: Ints) -> Tensor:
-        ids = torch.from_numpy(np.ascontiguousarray(windows)).to(self.model.device)
+        ids = on_device(windows, self.model.device)
         part: Tensor = self.model.from_source(self.model.source_embedding(ids).flatten(1))
         return part
 
     def score(self, parts: Tensor, source_index: Ints, contexts: Ints, words: Ints) -> Floats:
         model = self.model
-        unique, index = distinct_windows(np.column_stack([source_index, contexts]))
-        positions = torch.from_numpy(unique[:, 0]).to(model.device)
+        queries = np.column_stack([source_index, contexts])
+        unique, index = distinct_windows(on_device(queries, model.device))
+        positions = unique[:, 0]
         rows, table = self.table_rows(unique[:, 1:])
 
         def features(start: int, stop: int) -> Tensor:
             target = F.embedding_bag(rows[start:stop], table, mode="sum")
             return model.above(parts[positions[start:stop]] + target)
 
-        return window_scores(model.output, features, index, words, self.normalized, model.device)
+        return window_scores(model.output, features, len(unique), index, words, self.normalized)
 
-    def table_rows(self, contexts: Ints) -> tuple[Tensor, Tensor]:
+    def table_rows(self, contexts: Tensor) -> tuple[Tensor, Tensor]:
         """Look up contexts (U, n - 1): returns their row indices, (U, n - 1), into a table of contributions
         of words, and the table, (rows, H)."""
         table, ids, count = self.table, contexts, len(self.model.target_embedding.weight)
         if table is None:
-            words, inverse = np.unique(contexts, return_inverse=True)
-            table, ids, count = self.model.table(words), inverse.reshape(contexts.shape), len(words)
-        shifted = ids + np.arange(contexts.shape[1]) * count
-        return torch.from_numpy(shifted).to(self.model.device), table
+            words, ids = contexts.unique(return_inverse=True)
+            table, count = self.model.table(words), len(words)
+        return ids + torch.arange(contexts.shape[1], device=contexts.device) * count, table

@@ -2,17 +2,20 @@
 recurrent model, are recorded once for each shape of batches and then launched as one.
 
 Batches of about the same size are padded to one shape, see `batch_shape`, so that a training needs few
-graphs."""
+graphs. Chunks of running text nearly all have one shape; their graph also computes the state after them."""
 
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from nmt.data.batches import Batch, pinned
+from nmt.data.running import TrackChunk
 from nmt.errors import ran_out_of_memory
+from nmt.lm.base import Carried
 from nmt.training.protocols import AnyBatch, Trainable
 
 log = logging.getLogger(__name__)
@@ -21,7 +24,7 @@ MOST_GRAPHS = 200  # recorded; batches of other shapes are computed without a gr
 LEAST_STEP = 4  # lengths and numbers of sentences are rounded up to multiples of this or, ...
 PARTS = 8  # ... if they are large, to one of this many numbers between two powers of 2
 
-Shape = tuple[int, int, int]  # source units of the longest sentence, target units, sentences
+Shape = tuple[int, int, int]  # source units of the longest sentence, target units, sentences or tracks
 
 
 def rounded(count: int) -> int:
@@ -30,8 +33,10 @@ def rounded(count: int) -> int:
     return -(-count // step) * step
 
 
-def batch_shape(batch: Batch) -> Shape:
-    """The shape that a batch is padded to."""
+def batch_shape(batch: Batch | TrackChunk) -> Shape:
+    """The shape that a batch is padded to, or that a chunk has."""
+    if isinstance(batch, TrackChunk):
+        return 0, batch.longest, batch.tracks
     return rounded(len(batch.source.sizes)), rounded(len(batch.target.sizes)), rounded(batch.sentences)
 
 
@@ -52,73 +57,95 @@ class CostGraphs:
         # another has run.
         self.pool = torch.cuda.graph_pool_handle()
 
-    def add_gradient(self, batch: AnyBatch, divisor: float) -> Tensor | None:
+    def add_gradient(
+        self, batch: AnyBatch, divisor: float, carried: Carried
+    ) -> tuple[Tensor, Carried] | None:
         """Add the gradient of the cost of a batch on the CPU, divided by `divisor`, to those of the
-        parameters. Returns the cost, (); None for a batch that is to be computed without a graph."""
-        if not isinstance(batch, Batch) or batch.guidance is not None:
+        parameters. Returns the cost, (), and the state after it, as `Trainable.cost` does from the state
+        `carried`; None for a batch that is to be computed without a graph."""
+        if not isinstance(batch, Batch | TrackChunk):
+            return None
+        if isinstance(batch, Batch) and batch.guidance is not None:
             return None
         shape = batch_shape(batch)
-        if graph := self.graphs.get(shape):
-            return graph.add_gradient(batch.pad(*shape), divisor)
-        if len(self.graphs) >= self.most:
+        graph = self.graphs.get(shape)
+        if graph is None and len(self.graphs) >= self.most:
             return None
-        return self.record(shape, batch.pad(*shape), divisor)
+        padded = batch.pad(*shape) if isinstance(batch, Batch) else batch
+        if graph is None:
+            return self.record(shape, padded, divisor, carried)
+        return graph.add_gradient(padded, divisor, carried)
 
-    def record(self, shape: Shape, batch: Batch, divisor: float) -> Tensor:
+    def record(
+        self, shape: Shape, batch: Batch | TrackChunk, divisor: float, carried: Carried
+    ) -> tuple[Tensor, Carried]:
         """Add the gradient of the first batch of a new graph, and record the graph. If it cannot be recorded,
         for lack of memory or since the model waits for the GPU, no more graphs are recorded."""
         for parameter in self.model.parameters():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         graph = CostGraph(self, batch)
-        cost = graph.warm_up(divisor)
+        result = graph.warm_up(divisor, carried)
         try:
             with torch.cuda.graph(graph.graph, pool=self.pool, stream=self.stream):
-                graph.cost = graph.compute()
+                graph.cost, graph.after = graph.compute(graph.before)
         except RuntimeError as error:
             self.most = len(self.graphs)
             reason = "no memory" if ran_out_of_memory(error) else str(error).split("\n")[0]
             log.warning("only %d CUDA graphs, other batches are slower: %s", self.most, reason)
         else:
             self.graphs[shape] = graph
-        return cost
+        return result
 
 
 class CostGraph:
-    """The graph of one shape, and the memory that it reads its batch from."""
+    """The graph of one shape, and the memory that it reads its batch and the state before it from."""
 
-    def __init__(self, graphs: CostGraphs, batch: Batch) -> None:
+    def __init__(self, graphs: CostGraphs, batch: Batch | TrackChunk) -> None:
         """`batch`: the first one, padded, on the CPU."""
         self.model, self.smoothing, self.precision = graphs.model, graphs.smoothing, graphs.precision
         device = graphs.model.device
         self.numbers = pinned(batch.tensors).to(device, non_blocking=True)
         self.batch = batch.of_tensors(self.numbers.split(list(map(len, batch.tensors))))
+        self.before: Tensor | None = None  # of models that carry a state
+        self.after: Carried = None
         self.divisor = torch.ones((), device=device)
         self.stream = graphs.stream
         self.graph = torch.cuda.CUDAGraph()
         self.cost = torch.zeros((), device=device)
 
-    def compute(self) -> Tensor:
-        """Add the gradient; returns the cost, ()."""
+    def compute(self, carried: Carried) -> tuple[Tensor, Carried]:
+        """Add the gradient; returns the cost, (), and the state after the batch."""
         with self.precision():
-            cost, _ = self.model.cost(self.batch, self.smoothing, None)
+            cost, after = self.model.cost(self.batch, self.smoothing, carried)
             torch.autograd.backward(cost / self.divisor)
-        return cost.detach().double()
+        return cost.detach().double(), after
 
-    def warm_up(self, divisor: float) -> Tensor:
+    def warm_up(self, divisor: float, carried: Carried) -> tuple[Tensor, Carried]:
         """Add the gradient of the first batch without a graph, on the stream that records it: libraries
-        allocate what they need. Returns the cost, ()."""
+        allocate what they need. Returns the cost, (), and the state after the batch."""
         self.divisor.fill_(divisor)
         current = torch.cuda.current_stream(self.numbers.device)
         self.stream.wait_stream(current)
         with torch.cuda.stream(self.stream):
-            cost = self.compute()
+            cost, after = self.compute(carried)
         current.wait_stream(self.stream)
-        return cost
+        if isinstance(self.batch, TrackChunk):
+            assert isinstance(after, Tensor)  # of models that take padding
+            self.batch, self.before = replace(self.batch, fresh=False), torch.zeros_like(after)
+        return cost, after
 
-    def add_gradient(self, batch: Batch, divisor: float) -> Tensor:
-        """Add the gradient of a padded batch on the CPU; returns the cost, ()."""
+    def add_gradient(
+        self, batch: Batch | TrackChunk, divisor: float, carried: Carried
+    ) -> tuple[Tensor, Carried]:
+        """Add the gradient of a padded batch, or a chunk, on the CPU; returns the cost, (), and the state
+        after it."""
         self.numbers.copy_(pinned(batch.tensors), non_blocking=True)
         self.divisor.fill_(divisor)
+        if isinstance(batch, TrackChunk) and self.before is not None:
+            if isinstance(carried, Tensor) and not batch.fresh:
+                self.before.copy_(carried)
+            else:
+                self.before.zero_()
         self.graph.replay()
-        return self.cost.clone()
+        return self.cost.clone(), self.after.clone() if isinstance(self.after, Tensor) else None

@@ -144,8 +144,8 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
         if idle and job.spare is not None:
             weighted.append((job.spare, 0.0))
         for number, (batch, weight) in enumerate(weighted, 1):
-            if job.graphs is not None and (graphed := job.graphs.add_gradient(batch, divisor)) is not None:
-                cost = cost + graphed
+            if job.graphs is not None and (graphed := job.graphs.add_gradient(batch, divisor, job.carried)):
+                cost, job.carried = cost + graphed[0], graphed[1]
                 continue
             batch, total = batch.to(job.model.device), None
             if team.size > 1:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from nmt.compute.precision import Reduced
 from nmt.data.affiliation import AlignedPair, Ints, mirror_pair, source_windows, target_contexts
 from nmt.data.batches import Ids
 from nmt.errors import ConfigError
-from nmt.layers.batch_scores import distinct_windows
+from nmt.layers.batch_scores import distinct_windows, on_device
 from nmt.lm.base import choose_scorer
 from nmt.ngram import count_models
 from nmt.ngram.unknown_shares import UnknownShares
@@ -103,7 +104,7 @@ class Joint(PairFeature):
         aligned_pairs = self.aligned_pairs(pairs, pairs.affiliations)
         shape = self.scores.shape
         windows, positions = joint_windows(aligned_pairs, shape.window)
-        rows, index = distinct_windows(windows)
+        rows, index = (part.numpy() for part in distinct_windows(on_device(windows, torch.device("cpu"))))
         contexts = np.concatenate([target_contexts(pair.target, shape.order) for pair in aligned_pairs])
         words = np.array([word for pair in aligned_pairs for word in (*pair.target, EOS)], np.int64)
         parts = self.scores.source_part(rows)

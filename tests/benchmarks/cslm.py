@@ -39,7 +39,7 @@ def main() -> None:
     torch.manual_seed(1)
     model = CSLM(CSLMConfig(init="glorot"), args.vocabulary + 3).eval()
     contexts, words = (part[:SAMPLE] for part in ngrams([vocab.encode(text) for text in texts], model.order))
-    unique = len(distinct_windows(contexts)[0])
+    unique = len(distinct_windows(torch.from_numpy(contexts))[0])
     print(f"{len(words):,} n-grams of real n-best lists, {unique:,} distinct contexts, {len(vocab):,} words")
 
     def direct(count: int, size: int) -> np.ndarray:

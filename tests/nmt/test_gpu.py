@@ -18,6 +18,8 @@ from nmt.cli import score, train, translate
 from nmt.compute.precision import bf16_products
 from nmt.data.aligned import make_aligned_batch
 from nmt.data.batches import Batch, make_batch
+from nmt.data.running import ChunkStream
+from nmt.lm import language_model_class
 from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.registry import make
 from nmt.models.rnn import RNNTranslator
@@ -27,11 +29,12 @@ from nmt.search.beam import ContinuousSearch, search
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.sampling import sample
 from nmt.search.steps import Ensemble, Reading, Shortlisted
+from nmt.text.vocab import SPECIALS
 from nmt.training import loop
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.cuda_graphs import batch_shape
 from nmt.training.job import TrainingJob
-from tests.nmt.lm.models import KINDS, TEXTS, model_of
+from tests.nmt.lm.models import KINDS, TEXTS, config_of, model_of
 from tests.nmt.models.models import (
     ALIGNED,
     PAIRS,
@@ -190,6 +193,55 @@ def job_of(name: str, device: str, precision: str = "fp32", **training: object) 
     torch.manual_seed(3)
     job.set_up(make(CONFIGS[name], WORDS, WORDS).to(device), Batches(some_batches()))
     return job
+
+
+LANGUAGE_MODELS: dict[str, dict[str, object]] = {
+    "lstm": {"type": "recurrent", "embedding": 16, "hidden": 24, "depth": 2, "normalizer": 0.1},
+    "running text": {"type": "recurrent", "cell": "gru", "embedding": 16, "hidden": 24, "carry": True},
+    "transformer lm": {
+        "type": "transformer", "embedding": 16, "heads": 2, "feed_forward": 24, "depth": 2, "dropout": 0,
+        "attention_dropout": 0, "feed_forward_dropout": 0,
+    },
+    "cslm": {"type": "cslm", "order": 4, "embedding": 8, "layers": [24, 16], "normalizer": 0.1},
+}  # fmt: skip
+
+
+def lm_job_of(name: str, device: str, precision: str = "fp32", **training: object) -> TrainingJob:
+    """A job for a language model over the targets of `some_batches`, or over running text."""
+    given = {"optimizer": "adam", "learning_rate": 0.001, "tensorboard": False, **training}
+    settings = TrainingConfig(**given)  # type: ignore[arg-type]
+    job = TrainingJob(RunConfig(training=settings, precision=precision), device)
+    config = config_of(**LANGUAGE_MODELS[name])  # type: ignore[arg-type]
+    torch.manual_seed(3)
+    model = language_model_class(config.type).build(config, [*SPECIALS, *map(str, range(WORDS))])
+    text = np.random.default_rng(1).integers(1, WORDS, 200)
+    stream = ChunkStream(text, 4, 6) if model.carries else Batches(some_batches())
+    job.set_up(model.to(device), stream)
+    return job
+
+
+@pytest.mark.parametrize("graphs", [False, True], ids=["eager", "graphs"])
+@pytest.mark.parametrize("name", list(LANGUAGE_MODELS))
+def test_language_models_train_as_on_the_cpu(name: str, graphs: bool) -> None:
+    """The costs of three epochs, in fp32; running text carries its state from graph to graph. Nothing waits
+    for the GPU."""
+    expected, job = run(lm_job_of(name, "cpu"), 3), lm_job_of(name, "cuda")
+    assert job.graphs is not None
+    if not graphs:
+        job.graphs = None
+    assert run(job, 3) == pytest.approx(expected, rel=1e-4)
+    batches = list(job.stream.batches(0))
+    if job.graphs is not None:
+        assert set(job.graphs.graphs) == {batch_shape(batch) for batch in batches}  # type: ignore[arg-type]
+    with no_waiting():
+        for batch in batches:
+            loop.count_update(job, 1, loop.update(job, [batch]))
+
+
+@pytest.mark.parametrize("name", list(LANGUAGE_MODELS))
+def test_language_models_in_bf16(name: str) -> None:
+    expected = run(lm_job_of(name, "cpu"), 3)
+    assert run(lm_job_of(name, "cuda", "bf16"), 3) == pytest.approx(expected, rel=2e-2)
 
 
 def run(job: TrainingJob, epochs: int) -> list[float]:

@@ -213,11 +213,11 @@ class Softmax(OutputLayer):
         return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty, None)
 
     def padded_cross_entropy(
-        self, features: Tensor, targets: Tensor, counted: Tensor, smoothing: float = 0.0
+        self, features: Tensor, targets: Tensor, counted: Tensor, smoothing: float = 0.0, penalty: float = 0.0
     ) -> Tensor:
-        """Σ -log p(target) over the tokens for which `counted` (N,) is 1; it is 0 for padding, which has no
+        """`cross_entropy` of the tokens for which `counted` (N,) is 1; it is 0 for padding, which has no
         gradient: (N, K), (N,) -> ()"""
-        return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, 0.0, counted)
+        return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty, counted)
 
     def target_log_probs(self, features: Tensor, targets: Tensor) -> Tensor:
         with torch.no_grad():

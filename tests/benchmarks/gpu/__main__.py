@@ -25,6 +25,7 @@ BENCHMARKS: dict[str, tuple[Callable[[Setting], None], float]] = {
     "peak": (kernels.peak, 4),
     "rnnsearch": (training.rnnsearch, 10),
     "transformer": (training.transformer, 16),
+    "language-models": (training.language_models, 40),
     "gru": (kernels.gru, 6),
     "beam": (search.beam, 16),
     "phrases": (search.phrases, 8),

@@ -12,7 +12,7 @@ from torch import nn
 from nmt.data.batches import ALL_BATCHES, Batch, BatchStream, Share
 from nmt.training import build, config_file, loop
 from nmt.training.job import TrainingJob
-from nmt.training.protocols import AnyBatch
+from nmt.training.protocols import AnyBatch, Stream
 from nmt.training.state import open_logs
 from nmt.training.validation import DevScore, bleu_tokenizer
 
@@ -30,7 +30,21 @@ TRANSFORMER = {
     "type": "transformer", "encoder_layers": 6, "decoder_layers": 6, "embedding": 512, "feed_forward": 2048,
     "heads": 8, "tied": "target", "dropout": 0.1,
 }  # fmt: skip  # the base model of Vaswani et al. 2017
-SMALL = {
+# The medium LSTM of Zaremba et al. 2014, and the CSLM of Schwenk 2012 with a full softmax.
+LANGUAGE_MODELS: dict[str, dict[str, object]] = {
+    "lstm running text": {
+        "type": "recurrent", "embedding": 650, "hidden": 650, "depth": 2, "dropout": 0.5, "carry": True,
+    },
+    "lstm": {"type": "recurrent", "embedding": 650, "hidden": 650, "depth": 2, "dropout": 0.5},
+    "transformer lm": {"type": "transformer", "embedding": 512, "feed_forward": 2048, "heads": 8, "depth": 6},
+    "cslm": {"type": "cslm", "embedding": 512, "layers": [1536, 1024], "init": "glorot"},
+}  # fmt: skip
+SMALL_LM: dict[str, dict[str, object]] = {
+    "recurrent": {"embedding": 16, "hidden": 16},
+    "transformer": {"embedding": 16, "feed_forward": 16, "heads": 2, "depth": 1},
+    "cslm": {"embedding": 16, "layers": [24, 16]},
+}
+SMALL: dict[str, dict[str, object]] = {
     "rnn": {"embedding": 32, "hidden": 48, "attention": 48, "maxout": 24},
     "transformer": {
         "encoder_layers": 2,
@@ -45,9 +59,9 @@ SMALL = {
 class CountedStream:
     """The batches of a stream, and those that were taken from it."""
 
-    def __init__(self, stream: BatchStream) -> None:
+    def __init__(self, stream: Stream) -> None:
         self.stream = stream
-        self.taken: list[Batch] = []
+        self.taken: list[AnyBatch] = []
 
     def count(self, epoch: int) -> int:
         return self.stream.count(epoch)
@@ -95,7 +109,9 @@ def is_tied(model: nn.Module) -> bool:
 class Trial:
     """A training job on generated text, whose updates are timed by the training loop itself."""
 
-    def __init__(self, setting: Setting, name: str, model: dict[str, object]) -> None:
+    def __init__(
+        self, setting: Setting, name: str, model: dict[str, object], language_model: bool = False
+    ) -> None:
         self.setting = setting
         words, pairs = (500, 400) if setting.small else (WORDS, PAIRS)
         text = setting.folder / f"text{words}"
@@ -103,16 +119,19 @@ class Trial:
             write_text(text, pairs, words, 1)
         side = {"language": "en", "tokenize": False, "normalize": False, "vocab_file": f"{text}/words.vocab"}
         if setting.small:
-            model = model | SMALL[str(model["type"])]
+            model = model | (SMALL_LM if language_model else SMALL)[str(model["type"])]
+        texts = {"train_source": f"{text}/train.src", "train_target": f"{text}/train.tgt"}
+        if language_model:
+            texts = {"train_text": f"{text}/train.tgt"}
         content: dict[str, object] = {
             "run": f"{setting.folder}/{name}",
             "device": setting.device,
             "data": {
-                "train_source": f"{text}/train.src", "train_target": f"{text}/train.tgt",
-                "cache": f"{text}/cache", "bpe_merges": 0, "max_length": LONGEST + 1,
-                "source": side, "target": side,
+                **texts, "cache": f"{text}/cache-{name}" if language_model else f"{text}/cache",
+                "bpe_merges": 0, "max_length": LONGEST + 1, "target": side,
+                **({} if language_model else {"source": side}),
             },
-            "model": model,
+            "lm" if language_model else "model": model,
             "training": {
                 "optimizer": "adam", "learning_rate": 0.0001, "cost": "word", "label_smoothing": 0.1,
                 "bleu_tokenizer": "none", "max_steps": NEVER, "validate_every": NEVER, "patience": 0,
@@ -120,9 +139,8 @@ class Trial:
             },
         }  # fmt: skip
         self.job = TrainingJob(config_file.from_mapping(content), setting.device)
-        build.set_up_translator(self.job)
-        self.corpus = cast(BatchStream, self.job.stream).corpus
-        self.stream = CountedStream(cast(BatchStream, self.job.stream))
+        (build.set_up_language_model if language_model else build.set_up_translator)(self.job)
+        self.stream = CountedStream(self.job.stream)
 
     def use(self, precision: str, sentences: int, tokens: int, graphs: bool = True) -> None:
         """Go on with other batches and another precision, with or without CUDA graphs. `tokens`: instead of
@@ -132,7 +150,10 @@ class Trial:
             sentences, tokens = sentences // 8, tokens // 16
         config.precision = precision
         config.training.batch_size, config.training.batch_tokens = max(1, sentences), tokens
-        self.stream = CountedStream(BatchStream(self.corpus, max(1, sentences), 20, 1, tokens=tokens))
+        stream = self.stream.stream
+        if isinstance(stream, BatchStream):
+            stream = BatchStream(stream.corpus, max(1, sentences), 20, 1, tokens=tokens)
+        self.stream = CountedStream(stream)
         self.job.stream, self.job.progress.batch, self.job.progress.epoch = self.stream, 0, 0
         self.job.graphs = self.job.make_graphs() if graphs else None
 
@@ -161,20 +182,22 @@ class Trial:
             logs.close()
         return first, done, ended - began
 
-    def measure(self, name: str, what: str, peak: str) -> None:
-        """Target units a second and the share of the peak, the figure of that name."""
+    def measure(self, name: str, what: str, peak: str = "") -> None:
+        """Target units a second and, of translators, the share of the peak, the figure of that name."""
         model = cast(nn.Module, self.job.model)
         warm = 2.5 * self.setting.seconds if self.job.graphs else 0.0  # until most shapes have a graph
         first, last, seconds = self.run(3 if self.setting.small else WARM_UP, self.setting.seconds, warm)
         batches = self.stream.taken[first:last]
         units = sum(batch.target_tokens for batch in batches)
-        flops = 6 * sum(multiplications(model, batch) for batch in batches)
         what = f"{what}; {units / len(batches):,.0f} units a batch, {len(batches)} updates"
         self.setting.figure(f"{name} units/s", units / seconds, "target units/s", what)
         self.setting.figure(f"{name} ms/update", 1000 * seconds / len(batches), "ms", what)
-        self.setting.figure(f"{name} TFLOP/s", flops / seconds / 1e12, "TFLOP/s", "products only, x3, 2 each")
-        if most := self.setting.figures.get(peak):
-            self.setting.figure(f"{name} share", 100 * flops / seconds / 1e12 / most, "%", f"of {peak}")
+        if peak:
+            flops = 6 * sum(multiplications(model, batch) for batch in batches if isinstance(batch, Batch))
+            speed = flops / seconds / 1e12
+            self.setting.figure(f"{name} TFLOP/s", speed, "TFLOP/s", "products only, x3, 2 each")
+            if most := self.setting.figures.get(peak):
+                self.setting.figure(f"{name} share", 100 * speed / most, "%", f"of {peak}")
         if self.job.graphs:
             self.setting.figure(f"{name} graphs", len(self.job.graphs.graphs), "shapes")
         if self.setting.on_gpu:
@@ -211,6 +234,20 @@ def transformer(setting: Setting) -> None:
                 with setting.attempt(name, 4 * setting.seconds + 30):
                     trial.use(precision, 64, tokens, graphs)
                     trial.measure(name, f"attention dropout {share}, Adam", f"peak {precision}")
+        del trial
+
+
+def language_models(setting: Setting) -> None:
+    """Language models over 30,000 words: 64 sentences a batch, or 64 tracks of 35 words, with and without
+    CUDA graphs."""
+    for name, model in LANGUAGE_MODELS.items():
+        trial = Trial(setting, name.replace(" ", "-"), model, language_model=True)
+        for precision, graphs in (("bf16", True), ("bf16", False), ("fp32", True)):
+            shown = f"{name} {precision}{'' if graphs else ' eager'}"
+            if graphs or setting.on_gpu:
+                with setting.attempt(shown, 4 * setting.seconds + 30):
+                    trial.use(precision, 64, 0, graphs)
+                    trial.measure(shown, "64 sentences or tracks, Adam")
         del trial
 
 

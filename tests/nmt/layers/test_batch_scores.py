@@ -56,7 +56,7 @@ def test_distinct_rows() -> None:
     rng = np.random.default_rng(1)
     for shape, largest in (((0, 3), 4), ((1, 1), 4), ((500, 3), 4), ((500, 9), 1), ((500, 6), 1 << 40)):
         rows = rng.choice([0, 1, largest // 2, largest], shape)  # 1 << 40: several do not fit into a number
-        unique, index = distinct_windows(rows)
+        unique, index = (part.numpy() for part in distinct_windows(torch.from_numpy(rows)))
         assert (unique[index] == rows).all()
         assert np.unique(rows, axis=0).tolist() == unique.tolist(), "sorted, each once"
 
@@ -78,9 +78,9 @@ def test_scores_are_those_of_each_window(
         asked.extend(range(start, stop))
         return windows[start:stop]
 
-    found = window_scores(output, features, index, words, normalized, CPU)
+    found = window_scores(output, features, len(windows), torch.from_numpy(index), words, normalized)
     scores = output.scores(windows) if normalized else output.log_probs(windows)
     assert found.tolist() == pytest.approx(scores.detach().numpy()[index, words].tolist(), abs=1e-12)
     assert asked == list(range(7)), "each once"
     none = np.zeros(0, np.int64)
-    assert window_scores(output, features, none, none, normalized, CPU).tolist() == []
+    assert window_scores(output, features, 0, torch.from_numpy(none), none, normalized).tolist() == []

@@ -57,7 +57,7 @@ def test_first_layer_tables_change_nothing(tables: bool, monkeypatch: pytest.Mon
     rng = np.random.default_rng(1)
     contexts, words = rng.integers(0, V, (3000, 3)), rng.integers(0, V, 3000)
     with torch.no_grad():
-        assert (FirstLayer(model, contexts).table is not None) == tables
+        assert (FirstLayer(model, torch.from_numpy(contexts)).table is not None) == tables
         one_by_one = model.output.log_probs(model.features(torch.from_numpy(contexts))).numpy()[
             np.arange(3000), words
         ]

@@ -8,6 +8,8 @@ import torch
 
 from nmt.data.batches import Batch, make_batch
 from nmt.training.cuda_graphs import LEAST_STEP, PARTS, batch_shape, rounded
+from nmt.training.protocols import Trainable
+from tests.nmt.lm.models import KINDS, TEXTS, model_of
 from tests.nmt.models.models import (
     PAIRS,
     RNN_VARIANTS,
@@ -42,19 +44,39 @@ def test_padding_changes_neither_cost_nor_gradient(kind: str, options: dict[str,
     if special:
         return
     for batch in (make_batch(*zip(*PAIRS, strict=True)), random_batch(1)):
-        padded = batch.pad(*batch_shape(batch))
-        assert padded.target_tokens > batch.target_tokens
-        costs, gradients = [], []
-        for part in (batch, padded):
-            model.zero_grad()
-            cost, _ = model.cost(part, 0.1, None)
-            cost.backward()
-            costs.append(cost.item())
-            gradients.append([parameter.grad for parameter in model.parameters()])
-        assert costs[0] == pytest.approx(costs[1], abs=1e-10)
-        for ours, theirs in zip(*gradients, strict=True):
-            assert ours is not None and theirs is not None
-            assert torch.allclose(ours, theirs, atol=1e-12)
+        changes_nothing(model, batch)
+
+
+def changes_nothing(model: Trainable, batch: Batch) -> None:
+    """Check that a batch and the padded batch have the same cost and gradients."""
+    padded = batch.pad(*batch_shape(batch))
+    assert padded.target_tokens > batch.target_tokens
+    costs, gradients = [], []
+    for part in (batch, padded):
+        for parameter in model.parameters():
+            parameter.grad = None
+        cost, _ = model.cost(part, 0.1, None)
+        cost.backward()
+        costs.append(cost.item())
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    assert costs[0] == pytest.approx(costs[1], abs=1e-10)
+    for ours, theirs in zip(*gradients, strict=True):
+        assert ours is not None and theirs is not None
+        assert torch.allclose(ours, theirs, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_padding_of_language_models(kind: str) -> None:
+    more: dict[str, object] = {"dropout": 0.0, "attention_dropout": 0.0, "feed_forward_dropout": 0.0}
+    if "heads" not in KINDS[kind]:
+        more = {"normalizer": 0.1} if kind in ("cslm", "lstm") else {}
+    model = model_of(kind, 0, **more)
+    special = kind == "characters" or kind.startswith("vc")
+    assert model.takes_padding is not special
+    if special:
+        return
+    model.train()
+    changes_nothing(model, make_batch([()] * len(TEXTS), TEXTS))
 
 
 def test_a_padded_batch_has_the_same_sentences() -> None:
