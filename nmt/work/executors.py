@@ -431,18 +431,25 @@ class Dask(Generic[Task, Result]):
         from distributed import CancelledError, KilledWorker
         from distributed.comm.core import CommClosedError
 
+        seconds = WARN_EVERY
         try:
-            while not self.done(future):
+            while True:
+                if self.done(future):
+                    # Its worker may be lost with the result, which Dask then waits for to be computed again.
+                    try:
+                        return future.result(timeout=seconds)  # type: ignore[return-value]
+                    except TimeoutError:
+                        if future.status == "error":  # the task's own error
+                            raise
+                        seconds *= 2  # a large result takes longer
                 if not self.count_workers():
                     log.warning("--cluster %s: has no worker left; waiting for one", self.config.cluster)
-            result: Result = future.result()  # type: ignore[assignment]
         except KilledWorker:
             return KILLED
         except (CancelledError, CommClosedError) as error:
             raise self.scheduler_lost() from error
         finally:
             future.release()
-        return result
 
     def done(self, future: "DaskFuture[object]") -> bool:
         """Wait for a task for at most WARN_EVERY; returns whether it is done."""

@@ -208,11 +208,12 @@ def test_a_lost_worker_costs_nothing(tmp_path: Path) -> None:
     assert third.pid in pids
 
 
+@pytest.mark.parametrize("ended", [False, True], ids=["computing", "with results"])
 def test_a_cluster_that_has_lost_its_workers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ended: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The user hears of it; the job goes on with the next worker. The tasks take long enough that none has
-    ended but the first: one that has ended is waited for without a message until it is computed again."""
+    """The user hears of it, also where results that nobody has fetched were lost; the job goes on with the
+    next worker."""
     monkeypatch.setattr("nmt.work.executors.WARN_EVERY", 0.2)
 
     def another() -> "subprocess.Popen[bytes]":
@@ -223,9 +224,11 @@ def test_a_cluster_that_has_lost_its_workers(
     with clusters.cluster(tmp_path, workers=0) as place, ThreadPoolExecutor() as threads:
         first = clusters.worker(tmp_path)
         clusters.wait_for(1, place)
-        with executor(place, begin_slowly) as running:
+        with executor(place, begin if ended else begin_slowly) as running:
             squares = running.map(range(20, 30))
             found = [next(squares)]
+            if ended:
+                time.sleep(1)
             first.kill()
             first.wait()
             later = threads.submit(another)
