@@ -16,6 +16,7 @@ from nmt import lazy
 if TYPE_CHECKING:
     from nmt.analysis.actions import ResultTable
     from nmt.analysis.alignment_error import AlignmentScores, score_alignment
+    from nmt.analysis.attention import Attention, attend
     from nmt.analysis.buckets import Bucket, by_length
     from nmt.analysis.curves import TrainingHistory, history
     from nmt.analysis.differences import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         subsets,
     )
     from nmt.analysis.samples import SampleSentence, sample_sentences
-    from nmt.analysis.sentences import Attention, MergeTriangle, attend, parse_line
+    from nmt.analysis.soft_parse import MergeTriangle, parse_line
     from nmt.analysis.statistics import BootstrapScores, Correlation, correlate, paired_bootstrap
     from nmt.analysis.systems import SystemOutput, TestSet, read_systems
 
@@ -49,41 +50,24 @@ __all__ = [
     "score_subsets", "subsets",
 ]  # fmt: skip
 
-# The module of each public name.
-MODULES = {
-    "AlignmentScores": "nmt.analysis.alignment_error",
-    "Attention": "nmt.analysis.sentences",
-    "BootstrapScores": "nmt.analysis.statistics",
-    "Bucket": "nmt.analysis.buckets",
-    "Correlation": "nmt.analysis.statistics",
-    "MergeTriangle": "nmt.analysis.sentences",
-    "NgramDifference": "nmt.analysis.differences",
-    "ResultTable": "nmt.analysis.actions",
-    "SampleSentence": "nmt.analysis.samples",
-    "SentenceDifference": "nmt.analysis.differences",
-    "SubsetScore": "nmt.analysis.hard_words",
-    "SystemOutput": "nmt.analysis.systems",
-    "TestSet": "nmt.analysis.systems",
-    "TrainingHistory": "nmt.analysis.curves",
-    "WordAccuracy": "nmt.analysis.differences",
-    "attend": "nmt.analysis.sentences",
-    "by_frequency": "nmt.analysis.differences",
-    "by_length": "nmt.analysis.buckets",
-    "by_rare": "nmt.analysis.hard_words",
-    "by_segmented": "nmt.analysis.hard_words",
-    "by_unknown": "nmt.analysis.hard_words",
-    "correlate": "nmt.analysis.statistics",
-    "different_ngrams": "nmt.analysis.differences",
-    "history": "nmt.analysis.curves",
-    "largest_differences": "nmt.analysis.differences",
-    "paired_bootstrap": "nmt.analysis.statistics",
-    "parse_line": "nmt.analysis.sentences",
-    "read_counts": "nmt.analysis.hard_words",
-    "read_systems": "nmt.analysis.systems",
-    "sample_sentences": "nmt.analysis.samples",
-    "score_alignment": "nmt.analysis.alignment_error",
-    "score_subsets": "nmt.analysis.hard_words",
-    "subsets": "nmt.analysis.hard_words",
-}
+PUBLIC = {  # module -> its public names
+    "actions": ("ResultTable",),
+    "alignment_error": ("AlignmentScores", "score_alignment"),
+    "attention": ("Attention", "attend"),
+    "buckets": ("Bucket", "by_length"),
+    "curves": ("TrainingHistory", "history"),
+    "differences": (
+        "NgramDifference", "SentenceDifference", "WordAccuracy", "by_frequency", "different_ngrams",
+        "largest_differences",
+    ),
+    "hard_words": (
+        "SubsetScore", "by_rare", "by_segmented", "by_unknown", "read_counts", "score_subsets", "subsets",
+    ),
+    "samples": ("SampleSentence", "sample_sentences"),
+    "soft_parse": ("MergeTriangle", "parse_line"),
+    "statistics": ("BootstrapScores", "Correlation", "correlate", "paired_bootstrap"),
+    "systems": ("SystemOutput", "TestSet", "read_systems"),
+}  # fmt: skip
+MODULES = {name: f"{__name__}.{module}" for module, names in PUBLIC.items() for name in names}
 
 __getattr__, __dir__ = lazy.names(__name__, MODULES)

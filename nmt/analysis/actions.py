@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from nmt.cli import options
+from nmt.cli.arguments import InputPath
 from nmt.cli.options import Parser
 from nmt.errors import UserError
 from nmt.io import files
@@ -96,16 +97,16 @@ class Findings:
                 log.info("%s", line)
             return
         directory = make_output_folder(output)
-        written = [directory / f"{name}.tsv"]
-        files.write_text(written[0], self.table.lines())
+        paths = [directory / f"{name}.tsv"]
+        files.write_text(paths[0], self.table.lines())
         if self.draw:
             figures = [directory / f"{name}.{suffix}" for suffix in self.formats]
             try:
                 self.draw(figures)
-                written += figures
+                paths += figures
             except UserError as error:
                 log.warning("no figure: %s", error)
-        for line in [*self.summary, *written]:
+        for line in [*self.summary, *paths]:
             print(line)
 
 
@@ -136,6 +137,24 @@ def add_output(parser: Parser) -> None:
 
 def add_title(parser: Parser) -> None:
     parser.add_argument("--title", default="", help="title of the figure")
+
+
+def add_sentence(parser: Parser) -> None:
+    """Add the options of a run and of one source sentence, which `read_sentence` reads, and --output."""
+    options.add_model(parser)
+    parser.add_argument(
+        "--line", default="", metavar="TEXT", help="the source sentence; default: the first line of --input"
+    )
+    parser.add_argument("--input", "-i", type=InputPath, default="-", metavar="FILE", help="source text")
+    parser.add_argument(
+        "--tokenized", action="store_true", help="the text is tokenized like the training text of the run"
+    )
+    add_output(parser)
+
+
+def read_sentence(args: argparse.Namespace) -> str:
+    """Return --line, or the first line of --input; empty if that has no line."""
+    return str(args.line or next(files.read_lines(args.input), ""))
 
 
 def load_run(args: argparse.Namespace, path: str) -> "TorchRun":

@@ -78,16 +78,17 @@ class AlignmentErrorAnalysis:
             parser,
             "one or more alignments, lines of points 0-0 1-2, as smt-align and --alignments write them",
         )
-        add_names(parser, "names of the alignments; default: file names")
+        add_names(parser, "names of the alignments; default: paths")
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
         check_names(args.names, args.hypothesis, "alignments")
-        gold_name, rows = files.name_of(args.gold), list[tuple[object, ...]]()
+        gold_name = files.name_of(args.gold)
         gold = [
             pharaoh.parse_gold(line, f"{gold_name}:{number}", args.gold_from)
             for number, line in enumerate(files.read_lines(args.gold), 1)
         ]
+        rows: list[tuple[object, ...]] = []
         for name, path in zip(args.names or args.hypothesis, args.hypothesis, strict=True):
             alignment = list(pharaoh.read(path))
             if len(alignment) != len(gold):

@@ -1,7 +1,7 @@
 """The charts and tables of the report: their numbers, and the HTML that shows them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
@@ -26,6 +26,8 @@ TITLES = {
 
 @dataclass
 class ChartPoint:
+    """A point of a curve, or the end of a bar."""
+
     x: float
     y: float
     count: int | None = None  # sentences or words that y was computed from
@@ -129,6 +131,7 @@ def bucket_points(
 
 
 def round_interval(interval: Interval) -> Interval:
+    """Round both ends to three decimals."""
     return round(interval[0], 3), round(interval[1], 3)
 
 
@@ -139,11 +142,7 @@ def frequency_chart(systems: Sequence[SystemOutput], counts: Mapping[str, int] |
     for system in systems:
         statistics = differences.word_statistics(system, frequencies)
         rows = list(differences.group_accuracies(system.name, statistics))
-        used = [
-            group
-            for group, edge in enumerate(differences.FREQUENCY_EDGES)
-            if edge in {row.first for row in rows}
-        ]
+        used = [differences.FREQUENCY_EDGES.index(row.first) for row in rows]
         labels = [differences.frequency_label(row.first, row.last) for row in rows]
         bounds = bootstrap_intervals(statistics[:, used], differences.f1_scores)
         series[system.name] = [
@@ -240,6 +239,7 @@ def head_html(column: Column, rows: Sequence[Row]) -> str:
 
 
 def cell_html(column: Column, row: Row, rows: Sequence[Row], first: bool) -> str:
+    """Render the cell of a row in a column, as a header of its row if it is the `first` of the row."""
     value = row.get(column.key)
     text = isinstance(value, str)
     kind = "text" if text else "best" if column.best and is_best(column, row, rows) else ""
@@ -347,30 +347,24 @@ def figure_html(number: int, chart: Chart) -> str:
 def chart_numbers(number: int, chart: Chart) -> str:
     """Render the table of a chart's numbers: a row for each x, with what was counted there, and a column for
     each system."""
-    rows: dict[float, dict[str, object]] = {}
+    rows: dict[float, dict[str, ChartPoint]] = {}  # x -> system -> point
     for name, points in chart.series.items():
         for point in points:
-            row = rows.setdefault(point.x, {"at": point_label(chart, point), "count": point.count})
-            row[f"of {name}"] = point
-    columns: list[tuple[str, Callable[[dict[str, object]], str]]] = [
-        (chart.x, lambda row: escape(str(row["at"])))
-    ]
-    if chart.counted:
-        columns.append((chart.counted, lambda row: format_value(row["count"], 0)))
-    heads = [escape(title) for title, _ in columns]
+            rows.setdefault(point.x, {})[name] = point
+    heads = [escape(chart.x), *([escape(chart.counted)] if chart.counted else [])]
     heads += [f"<bdi>{escape(name)}</bdi>, {escape(chart.y)}" for name in chart.series]
     lines = []
-    for x in sorted(rows):
-        row = rows[x]
-        cells = [render(row) for _, render in columns]
-        cells += [value_cell(row.get(f"of {name}")) for name in chart.series]
-        first, *others = cells
-        lines.append(f"<tr><th scope=row>{first}</th>{''.join(f'<td>{cell}</td>' for cell in others)}</tr>")
+    for _, row in sorted(rows.items()):
+        first = next(iter(row.values()))
+        cells = [format_value(first.count, 0)] if chart.counted else []
+        cells += [value_cell(row.get(name)) for name in chart.series]
+        label = escape(point_label(chart, first))
+        lines.append(f"<tr><th scope=row>{label}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     head = "".join(f'<th scope="col">{title}</th>' for title in heads)
-    label = escape(f"Numbers of the chart {number + 1}: {chart.title}")
+    title = escape(f"Numbers of the chart {number + 1}: {chart.title}")
     return (
         f'<details><summary>numbers</summary><div class="scroll" role="region" tabindex="0" '
-        f'aria-label="{label}"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
+        f'aria-label="{title}"><table><thead><tr>{head}</tr></thead><tbody>{"".join(lines)}</tbody></table>'
         "</div></details>"
     )
 
@@ -382,13 +376,12 @@ def point_label(chart: Chart, point: ChartPoint) -> str:
     return f"{point.x:g} ({point.at})" if point.at else f"{point.x:,.0f}"
 
 
-def value_cell(point: object) -> str:
+def value_cell(point: ChartPoint | None) -> str:
     """Render the value of a point with its interval; a dash if there is no point."""
-    if not isinstance(point, ChartPoint):
+    if point is None:
         return EN_DASH
-    digits = 0 if isinstance(point.y, int) else 2
-    return f"{point.y:,.{digits}f}{interval_html(point.interval)}"
-
-
-def interval_html(interval: Interval | None) -> str:
-    return f' <span class="interval">({interval[0]:.2f}{EN_DASH}{interval[1]:.2f})</span>' if interval else ""
+    value = f"{point.y:,.{0 if isinstance(point.y, int) else 2}f}"
+    if point.interval is None:
+        return value
+    low, high = point.interval
+    return f'{value} <span class="interval">({low:.2f}{EN_DASH}{high:.2f})</span>'

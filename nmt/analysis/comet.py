@@ -79,7 +79,7 @@ def score_systems(systems: Sequence[SystemOutput], model: str) -> list[NDArray[n
         for name, lines in zip(["source", "reference", *names], texts, strict=True):
             # The program takes \r for the end of a line.
             files.write_text(Path(folder, name), (line.replace("\r", " ") for line in lines))
-        done = subprocess.run(
+        process = subprocess.run(
             [
                 *(find_program(), "-s", "source", "-r", "reference", "-t", *names),
                 *("--model", str(Path(model).absolute()), "--quiet", "--only_system", "--to_json", "scores"),
@@ -90,20 +90,25 @@ def score_systems(systems: Sequence[SystemOutput], model: str) -> list[NDArray[n
             encoding="utf-8",
             errors="replace",
         )
-        if done.returncode:
-            last = done.stderr.strip().split("\n")[-1]
-            raise UserError(f"{PROGRAM} failed with status {done.returncode}: {last}")
+        if process.returncode:
+            last = process.stderr.strip().split("\n")[-1]
+            raise UserError(f"{PROGRAM} failed with status {process.returncode}: {last}")
         return read_scores(Path(folder, "scores"), names, len(test.sources))
 
 
 def read_scores(path: Path, names: Sequence[str], count: int) -> list[NDArray[np.float64]]:
     """Read the program's JSON: system -> an object with the key COMET for each of `count` sentences.
-    UserError for anything else."""
+    UserError for anything else, and for a score that is not finite."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         scores = [np.array([float(row["COMET"]) for row in content[name]]) for name in names]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise UserError(f"{PROGRAM}: its scores cannot be read ({error}); is it version 2?") from error
-    if any(len(values) != count for values in scores):
-        raise UserError(f"{PROGRAM}: {len(scores[0])} scores for {count} sentences; is it version 2?")
+    for values in scores:
+        if len(values) != count:
+            raise UserError(f"{PROGRAM}: {len(values)} scores for {count} sentences; is it version 2?")
+        if not np.isfinite(values).all():
+            raise UserError(
+                f"{PROGRAM}: the score of a sentence is not a finite number; is the model damaged?"
+            )
     return scores

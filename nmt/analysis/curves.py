@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from nmt.analysis.actions import Findings, ResultTable, add_output
 from nmt.analysis.plots import CYCLE, label_text, pyplot, remove_frame, save_figure, split_points
-from nmt.analysis.systems import add_names, check_names
+from nmt.analysis.systems import add_names, check_names, unique_names
 from nmt.cli.arguments import InputPath
 from nmt.cli.options import Parser
 from nmt.errors import DataError, UserError
@@ -134,9 +134,10 @@ class TrainingHistory:
 def history(*runs: "Run | str | Path") -> TrainingHistory:
     """Read the learning curves of runs, given as a loaded run or its directory:
     `history("runs/first").plot("curves.svg")`. DataError as from `read_curves`."""
-    paths = [Path(run if isinstance(run, str | Path) else run.members[0].directory) for run in runs]
-    alike = len({path.name for path in paths}) < len(paths)
-    return TrainingHistory({str(path) if alike else path.name: read_curves(path) for path in paths})
+    paths = [str(run if isinstance(run, str | Path) else run.members[0].directory) for run in runs]
+    return TrainingHistory(
+        {name: read_curves(Path(path)) for name, path in zip(unique_names(paths), paths, strict=True)}
+    )
 
 
 class CurvesAnalysis:
@@ -144,7 +145,7 @@ class CurvesAnalysis:
 
     def add_options(self, parser: Parser) -> None:
         parser.add_argument("runs", nargs="+", type=InputPath, metavar="RUN_DIR", help="runs of nmt-train")
-        add_names(parser, "names of the runs")
+        add_names(parser, "names of the runs; default: paths")
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:

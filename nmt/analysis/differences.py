@@ -1,7 +1,6 @@
 """Differences between systems: in sentences, in n-grams, and in words by frequency."""
 
 import argparse
-import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,13 +15,7 @@ from nmt.analysis import comet, plots
 from nmt.analysis.actions import Findings, add_title, record_table, single_field
 from nmt.analysis.hard_words import read_target_counts
 from nmt.analysis.statistics import Floats, bleu_scores
-from nmt.analysis.systems import (
-    SystemOutput,
-    TestSet,
-    add_systems,
-    load_systems,
-    score_summary,
-)
+from nmt.analysis.systems import SystemOutput, TestSet, add_systems, load_systems, score_summary
 from nmt.cli.arguments import InputPath, add_setting, parse_settings
 from nmt.cli.options import Parser
 from nmt.config.settings import choice, number
@@ -111,8 +104,8 @@ def difference_histogram(first: SystemOutput, second: SystemOutput, metric: str)
     equal scores always have a group of their own. `metric`: as in `sentence_scores`.
     """
     points = 100 if metric == "comet" else 1
-    gains = points * (sentence_scores(second, metric) - sentence_scores(first, metric)).round(9)
-    groups = (np.sign(gains) * np.ceil(np.abs(gains) / BAR_WIDTH)).astype(np.int64)
+    differences = (points * (sentence_scores(second, metric) - sentence_scores(first, metric))).round(9)
+    groups = (np.sign(differences) * np.ceil(np.abs(differences) / BAR_WIDTH)).astype(np.int64)
     return {
         group_name(group): int((groups == group).sum())
         for group in range(min(groups.min(initial=0), 0), max(groups.max(initial=0), 0) + 1)
@@ -123,8 +116,8 @@ def group_name(group: int) -> str:
     """The label of a group of differences: -20 to -10, equal, 0 to 10."""
     if not group:
         return "equal"
-    low, high = sorted((group * BAR_WIDTH, (group - (1 if group > 0 else -1)) * BAR_WIDTH))
-    return f"{low} to {high}"
+    low = BAR_WIDTH * (group - 1 if group > 0 else group)
+    return f"{low} to {low + BAR_WIDTH}"
 
 
 # ---- n-grams -----------------------------------------------------------------------------------------------
@@ -283,13 +276,10 @@ def word_statistics(system: SystemOutput, counts: Mapping[str, int]) -> Ints:
     translation, and in both; returns (sentences, groups, 3). `counts`: word -> frequency."""
     references = system.test.reference_words[0]
     statistics = np.zeros((len(references), len(FREQUENCY_EDGES), 3), np.int64)
-    groups: dict[str, int] = {}
     for row, (hypothesis, reference) in enumerate(zip(system.words, references, strict=True)):
         ours, theirs = Counter(hypothesis), Counter(reference)
         for word in ours.keys() | theirs.keys():
-            group = groups.get(word)
-            if group is None:
-                group = groups[word] = bisect_right(FREQUENCY_EDGES, counts.get(word, 0)) - 1
+            group = bisect_right(FREQUENCY_EDGES, counts.get(word, 0)) - 1
             statistics[row, group] += theirs[word], ours[word], min(ours[word], theirs[word])
     return statistics
 
@@ -364,13 +354,11 @@ class FrequencyAnalysis:
         accuracies = by_frequency(systems, counts)
 
         def draw(paths: Sequence[Path]) -> None:
-            groups = sorted({(row.first, row.last or math.inf): row for row in accuracies}.items())
-            f1 = {(row.system, row.first): row.f1 for row in accuracies}
             series = {
-                system.name: [f1.get((system.name, row.first), math.nan) for _, row in groups]
-                for system in systems
+                system.name: [row.f1 for row in accuracies if row.system == system.name] for system in systems
             }
-            labels = [frequency_label(row.first, row.last) for _, row in groups]
+            # All systems have the same groups, those with words in the reference.
+            labels = list(dict.fromkeys(frequency_label(row.first, row.last) for row in accuracies))
             title = args.title or f"words by frequency in {'training' if args.train else 'the reference'}"
             plots.bars(labels, series, {}, "F1", title, paths)
 

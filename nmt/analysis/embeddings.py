@@ -51,7 +51,7 @@ class Region:
     members: list[int]  # indices of the points inside, or of those nearest to the center
 
 
-def tsne(vectors: Vectors, seed: int = 1, perplexity: float = 30.0) -> Vectors:
+def tsne(vectors: Vectors, seed: int, perplexity: float) -> Vectors:
     """Project vectors by scikit-learn's Barnes-Hut t-SNE (van der Maaten 2013): (n, d) -> (n, 2). The
     perplexity is at most (n - 1) / 3.
 
@@ -241,11 +241,7 @@ class Neighbor:
 
 
 def nearest(
-    words: Sequence[str],
-    queries: Vectors,
-    vocab: Sequence[str],
-    vectors: Vectors,
-    count: int,
+    words: Sequence[str], queries: Vectors, vocab: Sequence[str], vectors: Vectors, count: int
 ) -> list[Neighbor]:
     """Find the nearest neighbors of each word by cosine, without the word itself (Jernite 2018, table 2.5).
 
@@ -304,11 +300,7 @@ class NeighborsAnalysis:
         vocab_ids = range(len(SPECIALS), len(vocab))
         queries, vectors = (query_vectors(model, list(numbers), args) for numbers in (ids, vocab_ids))
         neighbors = nearest(
-            args.words,
-            queries.cpu().numpy(),
-            vocab.decode(vocab_ids),
-            vectors.cpu().numpy(),
-            args.count,
+            args.words, queries.cpu().numpy(), vocab.decode(vocab_ids), vectors.cpu().numpy(), args.count
         )
         summary = [
             f"{word}: {', '.join(neighbor.neighbor for neighbor in group)}"

@@ -353,6 +353,7 @@ def score_subsets(
 
 
 def subsets_table(scores: Iterable[SubsetScore]) -> ResultTable:
+    """Build a table with one row per subset and system."""
     columns = {"subset": "", "system": "", "sentences": "", "bleu": ".4f", "chrf": ".4f"}
     return ResultTable(columns | {"length_ratio": ".4f"}, field_values(scores))
 
@@ -493,6 +494,10 @@ class SubsetsAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         if not args.vocabulary and not args.train:
             raise ConfigError("which words are hard? Give --vocabulary, or --train for systems with subwords")
+        if args.min_length > args.max_length:
+            raise ConfigError(
+                f"--min-length: {args.min_length} is more than --max-length {args.max_length}; lower it"
+            )
         vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None
         systems = load_systems(args)
         test = systems[0].test

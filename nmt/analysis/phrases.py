@@ -102,6 +102,7 @@ def phrase_rows(
 
     run = run.for_text(tokenized=True)
     source = phrase_table.words(pairs[0].source)
+    text = " ".join(source)
     targets = [tuple(phrase_table.words(pair.target)) for pair in pairs]
     by_table = dict(zip(targets, map(phrase_table.direct, pairs), strict=True))
     by_model = dict(zip(targets, model_scores(run, source, targets), strict=True))
@@ -111,7 +112,7 @@ def phrase_rows(
     ) -> PhraseRow:
         return PhraseRow(
             kind=kind,
-            source=" ".join(source),
+            source=text,
             count=phrase_table.source_count(pairs[0]),
             by=by,
             rank=rank,
@@ -126,10 +127,9 @@ def phrase_rows(
         for rank, target in enumerate(best, 1):
             yield row(by, rank, target, by_model[target])
     settings = SamplingConfig(config.samples, seed=config.seed)
-    text = " ".join(source)
     request = TranslationRequest([text], limit=run.source_lengths.limit(first=number))
-    drawn = count_distinct(run.sample(request, settings)[0])
-    for rank, (candidate, count) in enumerate(drawn[: config.shown], 1):
+    distinct = count_distinct(run.sample(request, settings)[0])
+    for rank, (candidate, count) in enumerate(distinct[: config.shown], 1):
         target = tuple(run.translation(text, candidate).words)
         yield row("samples", rank, target, candidate.log_prob, count)
 
@@ -170,7 +170,6 @@ class PhrasesAnalysis:
                 f"{args.table}: no source phrase of {args.min_words} words or more has at least "
                 f"{PhrasesConfig.min_targets} targets; lower --min-words"
             )
-
         points = [(row.ln_table, row.ln_model) for row in rows if row.ln_table is not None]
         return Findings(
             table=record_table(PhraseRow, rows, ln_table=".6f", ln_model=".6f"),

@@ -38,24 +38,21 @@ def pyplot() -> ModuleType:
     return plt
 
 
-def write_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure as PNG or SVG, by the suffix of `path`, without a date. UserError if that fails; then no
-    file is left."""
-    part = path.with_name(f".part-{path.name}")
-    try:
-        figure.savefig(
-            part, dpi=120, bbox_inches="tight", metadata={"Date": None} if path.suffix == ".svg" else None
-        )
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot write: {error.strerror or error}") from error
-
-
 def save_figure(figure: "Figure", paths: Sequence[Path]) -> None:
-    """Write a figure to each path, and close it. UserError for a path that cannot be written."""
+    """Write a figure to each path, as PNG or SVG by its suffix, without a date, and close it. UserError for
+    another suffix, and for a path that cannot be written, where no file is left."""
     for path in paths:
-        write_figure(figure, path)
+        if path.suffix not in (".png", ".svg"):
+            raise UserError(f"{path}: expected the name of a figure to end in .png or .svg; rename it")
+        part = path.with_name(f".part-{path.name}")
+        try:
+            figure.savefig(
+                part, dpi=120, bbox_inches="tight", metadata={"Date": None} if path.suffix == ".svg" else None
+            )
+            part.replace(path)
+        except OSError as error:
+            part.unlink(missing_ok=True)
+            raise UserError(f"{path}: cannot write: {error.strerror or error}") from error
     pyplot().close(figure)
 
 
@@ -105,14 +102,14 @@ def bars(
     paths: Sequence[Path],
 ) -> None:
     """Draw, for each group, a bar per series, and write the figure to `paths`. `series`: name -> the height
-    of its bar in each group; `errors`: half-widths of intervals, for the series that have them."""
+    of its bar in each group; `errors`: name -> half-widths of intervals, for the series that have them."""
     figure, axes = pyplot().subplots(
         figsize=(max(5.0, 1.1 * len(groups) * max(1, len(series)) ** 0.6), 3.8), layout="constrained"
     )
     width = 0.8 / max(1, len(series))
     for number, (name, values) in enumerate(series.items()):
         centers = np.arange(len(groups)) - 0.4 + width * (number + 0.5)
-        drawn = axes.bar(
+        container = axes.bar(
             centers,
             values,
             width * 0.92,
@@ -121,7 +118,7 @@ def bars(
             label=label_text(name),
             color=CYCLE[number % len(CYCLE)],
         )
-        axes.bar_label(drawn, fmt="%.1f", fontsize=7, padding=2)
+        axes.bar_label(container, fmt="%.1f", fontsize=7, padding=2)
     axes.set_xticks(range(len(groups)), [label_text(group) for group in groups], fontsize=8)
     axes.set_ylabel(y_label)
     axes.set_title(label_text(title), fontsize=10)

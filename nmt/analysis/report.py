@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 Json = dict[str, object]
-NGRAMS = 10  # listed in each direction
-BLOCK = 200  # sentences translated together
+NGRAMS = 10  # n-grams listed in each direction
+BLOCK = 200  # sentences translated between two updates of the progress bar
 STYLES = ("vendor/uPlot.min.css", "shared/common.css", "report.css")
 SCRIPTS = (
     "shared/dom.js", "tables.js", "charts.js", "shared/subsequence.js", "words.js", "sentences.js",
@@ -261,13 +261,14 @@ def read_page_file(name: str) -> str:
     return (resources.files("nmt.analysis") / "page" / name).read_text(encoding="utf-8")
 
 
-def page_data(data: ReportData, charts: Sequence[Chart]) -> Json:
+def page_data(data: ReportData, all_charts: Sequence[Chart]) -> Json:
+    """Collect what the script of the page reads: the sentences, and all charts, also those of the lead."""
     return {
         "systems": [system["name"] for system in data.systems],
         "lowercase": data.lowercase,
         "tokenized": data.tokenized,
         "kinds": data.kinds,
-        "charts": [chart_data(chart) for chart in charts],
+        "charts": [chart_data(chart) for chart in all_charts],
         "rows": data.rows,
     }
 

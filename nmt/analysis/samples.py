@@ -59,11 +59,11 @@ def sample_sentences(
     usable = shorter > 0
     if vocabs:
         usable &= np.array(unknown_words(test, *vocabs)["both"]) == 0
+    chrf = {system.name: system.chrf_statistics.by_sentence() for system in systems}
     rng, samples = np.random.default_rng(config.seed), []
     for kind, mask in (("long", shorter > config.long), ("short", longer < config.short)):
         rows = np.flatnonzero(usable & mask)
         for row in sorted(rng.permutation(rows)[: config.count].tolist()):
-            this_row = np.arange(len(usable)) == row
             samples.append(
                 SampleSentence(
                     kind=kind,
@@ -72,7 +72,7 @@ def sample_sentences(
                     source=test.sources[row],
                     reference=test.references[0][row],
                     hypotheses={system.name: system.hypotheses[row] for system in systems},
-                    chrf={system.name: system.chrf(this_row).score for system in systems},
+                    chrf={name: scores[row] for name, scores in chrf.items()},
                 )
             )
     return samples
@@ -81,10 +81,11 @@ def sample_sentences(
 def samples_table(samples: Sequence[SampleSentence]) -> ResultTable:
     """Build a table with the source, the reference, and each system's translation and chrF of each sample."""
     columns = {"kind": "", "line": "", "words": "", "of": "", "chrf": ".2f", "text": ""}
-    return ResultTable(columns, (row for sample in samples for row in sample_rows(sample)))
+    return ResultTable(columns, [row for sample in samples for row in sample_rows(sample)])
 
 
 def sample_rows(sample: SampleSentence) -> Iterator[list[object]]:
+    """Yield the rows of a sample: the source, the reference, and the translation of each system."""
     head = [sample.kind, sample.line, sample.words]
     yield [*head, "source", None, single_field(sample.source)]
     yield [*head, "reference", None, single_field(sample.reference)]

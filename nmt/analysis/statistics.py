@@ -1,7 +1,7 @@
 """Statistics of scores: confidence intervals, paired bootstrap resampling, correlation."""
 
 import argparse
-import logging
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +22,14 @@ from nmt.analysis.systems import (
     add_references,
     add_source,
     read_systems,
+    unique_names,
 )
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.files import check_texts
-from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_tokenizer, ter_scores
+from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_lengths, check_tokenizer, ter_scores
 
 # ---- resampling --------------------------------------------------------------------------------------------
 # BLEU of many groups of sentences at once, and confidence intervals by bootstrap resampling (Koehn 2004).
@@ -156,11 +157,11 @@ def paired_bootstrap(
     `names`: of the systems; `systems` and `references` are lists of lines; `samples`: number of test sets
     drawn; `lowercase` compares without regard to case. Every call draws the same samples (sacreBLEU's seed),
     and silences sacreBLEU's log.
-    ConfigError for an unknown tokenizer; DataError for a system whose output equals the baseline's, which
-    sacreBLEU cannot test; TypeError for a str instead of a list."""
+    ConfigError for an unknown tokenizer; DataError if lengths differ, and for a system whose output equals
+    the baseline's, which sacreBLEU cannot test; TypeError for a str instead of a list."""
     check_texts(systems, "systems")
-    check_texts(references, "references")
-    logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it would log its progress
+    for system in systems:
+        check_lengths(system, references)
     for name, system in zip(names[1:], systems[1:], strict=True):
         if list(system) == list(systems[0]):
             raise DataError(f"{name}: the same output as {names[0]}; there is nothing to compare")
@@ -289,9 +290,9 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
 
 def pearson(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     """Pearson's r; nan if one side is constant."""
-    a, b = a - a.mean(), b - b.mean()
-    spread = float(np.sqrt((a * a).sum() * (b * b).sum()))
-    return float((a * b).sum()) / spread if spread else float("nan")
+    if not (np.ptp(a) and np.ptp(b)):  # the variance of equal numbers need not be exactly 0
+        return math.nan
+    return float(np.corrcoef(a, b)[0, 1])
 
 
 def ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -360,9 +361,13 @@ class CompareAnalysis:
             signatures.append(f"{metric.upper()}: {setting}")
 
         def draw(figures: Sequence[Path]) -> None:
-            labels = [Path(row.name).name + ("" if row.p is None else f"\np = {row.p:.3f}") for row in rows]
+            short_names = args.names or unique_names(paths)
+            labels = [
+                name + ("" if row.p is None else f"\np = {row.p:.3f}")
+                for name, row in zip(short_names, rows, strict=True)
+            ]
             series, errors = {"BLEU": [row.bleu for row in rows]}, {"BLEU": [row.interval for row in rows]}
-            title = args.title or f"against {Path(names[0]).name}"
+            title = args.title or f"against {short_names[0]}"
             plots.bars(labels, series, errors, "BLEU, 95% interval", title, figures)
 
         columns = {"system": "", "bleu": ".2f", "mean": ".2f", "interval": ".2f", "p": ".4f"}

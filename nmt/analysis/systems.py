@@ -169,7 +169,7 @@ def read_hypotheses(path: str, count: int, source: str) -> list[str]:
 
 def unique_names(paths: Sequence[str]) -> list[str]:
     """Shorten paths to file names, unless two of these would be equal."""
-    short = [Path(path).name for path in paths]
+    short = [Path(path).name or path for path in paths]
     return short if len(set(short)) == len(short) else list(paths)
 
 

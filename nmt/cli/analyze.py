@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from nmt.analysis.actions import Analysis
 from nmt.analysis.alignment_error import AlignmentErrorAnalysis
+from nmt.analysis.attention import AttentionAnalysis
 from nmt.analysis.buckets import LengthAnalysis
 from nmt.analysis.curves import CurvesAnalysis
 from nmt.analysis.differences import DifferencesAnalysis, FrequencyAnalysis, NgramsAnalysis
@@ -19,7 +20,7 @@ from nmt.analysis.ngram_counts import NgramCountsAnalysis
 from nmt.analysis.phrases import PhrasesAnalysis
 from nmt.analysis.report import ReportAnalysis
 from nmt.analysis.samples import SamplesAnalysis
-from nmt.analysis.sentences import AttentionAnalysis, ParseAnalysis
+from nmt.analysis.soft_parse import ParseAnalysis
 from nmt.analysis.statistics import CompareAnalysis, ScoresAnalysis
 from nmt.cli import options
 from nmt.plugins import Registry

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from nmt.analysis import sentences
+from nmt.analysis.soft_parse import parse_nodes
 from nmt.errors import DataError, UserError
 from nmt.models.protocols import Source
 from nmt.runs import constraints
@@ -330,7 +330,7 @@ def soft_parse(run: TorchRun, units: list[str]) -> engine.SoftParse | None:
     gates = member.model.merge_gates([member.source_words.encode(units)])
     if gates is None:
         return None
-    nodes = sentences.parse_nodes(gates[0].cpu().numpy())
+    nodes = parse_nodes(gates[0].cpu().numpy())
     return engine.SoftParse(
         units,
         [engine.SoftParseNode(node.first, node.last, node.new, node.left, node.right) for node in nodes],

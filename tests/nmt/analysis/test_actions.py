@@ -171,6 +171,7 @@ def test_lowercase_is_sacrebleus_lc(folder: Path) -> None:
 def test_names_are_short_where_they_differ() -> None:
     assert unique_names(["x/a", "y/b"]) == ["a", "b"]
     assert unique_names(["x/a", "y/a"]) == ["x/a", "y/a"]
+    assert unique_names(["."]) == ["."]  # which has no file name
 
 
 # ---- table -------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Sentences, n-grams and words that systems translate differently."""
 
+import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
@@ -52,6 +53,9 @@ def test_the_histogram_has_every_sentence_and_a_group_of_equal_ones() -> None:
     assert sum(groups.values()) == 4 and groups["equal"] == 1 and groups["90 to 100"] == 1
     assert next(iter(groups)) == "-100 to -90" and difference_histogram(FIRST, FIRST, "chrf") == {"equal": 4}
     assert [group_name(group) for group in (-2, -1, 0, 1)] == ["-20 to -10", "-10 to 0", "equal", "0 to 10"]
+    test = TestSet(["1"], [["a"]])
+    first, second = (SystemOutput(str(score), ["a"], test, np.array([score])) for score in (0, 1.1))
+    assert list(difference_histogram(first, second, "comet"))[-1] == "100 to 110"  # 100 * 1.1 > 110 in binary
 
 
 # ---- ngrams ------------------------------------------------------------------------------------------------

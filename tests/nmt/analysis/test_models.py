@@ -11,19 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.analysis.attention import Attention, attend
 from nmt.analysis.curves import curves_table, history, read_column, read_curves
 from nmt.analysis.embeddings import dense_regions, map_table, nearest, tsne
 from nmt.analysis.phrases import PhrasesConfig, choose_sources, compare_phrases
-from nmt.analysis.sentences import (
-    Attention,
-    MergeNode,
-    attend,
-    draw_parse,
-    parse_line,
-    parse_nodes,
-    parse_table,
-    visible_edges,
-)
+from nmt.analysis.soft_parse import MergeNode, MergeTriangle, parse_line, visible_edges
 from nmt.cli import analyze
 from nmt.errors import ConfigError, DataError
 from nmt.formats import word_vectors
@@ -178,13 +170,16 @@ def test_a_notebook_shows_the_parse_of_a_run(run: TorchRun) -> None:
 def test_nodes_and_edges_by_hand() -> None:
     """Three words: two nodes on level 1, the root. The first is all new, the second a copy of its left, the
     root half and half."""
-    found = parse_nodes(np.array([[1.0, 0.0, 0.0], [0.05, 0.9, 0.05], [0.5, 0.1, 0.4]]))
-    assert found == [
+    weights = np.array([[1.0, 0.0, 0.0], [0.05, 0.9, 0.05], [0.5, 0.1, 0.4]])
+    parse = MergeTriangle(["a", "b", "c"], weights)
+    assert parse.nodes == [
         MergeNode(1, 0, 1, 1.0, 0.0, 0.0),
         MergeNode(1, 1, 2, 0.05, 0.9, 0.05),
         MergeNode(2, 0, 2, 0.5, 0.1, 0.4),
     ]
-    drawn = [(edge.level, edge.position, edge.child, edge.kind, edge.weight) for edge in visible_edges(found)]
+    drawn = [
+        (edge.level, edge.position, edge.child, edge.kind, edge.weight) for edge in visible_edges(parse.nodes)
+    ]
     assert drawn == [
         (1, 0, 0, "new", 1.0),
         (1, 0, 1, "new", 1.0),
@@ -193,10 +188,7 @@ def test_nodes_and_edges_by_hand() -> None:
         (2, 0, 1, "new", 0.5),
         (2, 0, 1, "right", 0.4),
     ]
-    assert (
-        list(parse_table(["a", "b", "c"], found).lines())[-1]
-        == "2\t0\t2\t0.500000\t0.100000\t0.400000\ta b c"
-    )
+    assert list(parse.table().lines())[-1] == "2\t0\t2\t0.500000\t0.100000\t0.400000\ta b c"
 
 
 def test_hard_gates_give_a_tree() -> None:
@@ -216,8 +208,8 @@ def test_hard_gates_give_a_tree() -> None:
 
 
 def test_the_picture_is_xml_and_says_everything() -> None:
-    text = draw_parse(["<a>", "b & c"], [MergeNode(1, 0, 1, 0.7, 0.2, 0.1)], [('un "deux"', -2.06)])
-    root = ElementTree.fromstring(text)
+    parse = MergeTriangle(["<a>", "b & c"], np.array([[0.7, 0.2, 0.1]]))
+    root = ElementTree.fromstring(parse.draw([('un "deux"', -2.06)]))
     said = [node.text for node in root.iter() if node.tag.endswith("text")]
     assert (
         said == ["<a>", "b & c", '2.06   un "deux"']
@@ -255,9 +247,9 @@ def test_the_table_names_the_region_of_a_point() -> None:
 @pytest.mark.ci
 def test_five_vectors_make_a_map_and_four_do_not() -> None:
     pytest.importorskip("sklearn")
-    assert tsne(np.eye(5)).shape == (5, 2)
+    assert tsne(np.eye(5), 1, 30.0).shape == (5, 2)
     with pytest.raises(DataError, match="4 vectors are too few"):
-        tsne(np.zeros((4, 3)))
+        tsne(np.zeros((4, 3)), 1, 30.0)
 
 
 # ---- neighbors ---------------------------------------------------------------------------------------------

@@ -212,6 +212,7 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
         ("scores -q --first words --second words", "words:2: expected a number first"),
         ("curves -q .", "no columns"),
         ("subsets -q -s s -r r --hypothesis good", "Give --vocabulary, or --train"),
+        (f"{SUBSETS} s.vocab t.vocab -s s --min-length 21", "--min-length: 21 is more than --max-length 20"),
         (f"{SUBSETS} s.vocab t.vocab -s S", "s.vocab: 100% of the running words of the text are not in it"),
         (f"{SUBSETS} t.vocab s.vocab -s s", "probably source and target are swapped"),
         (f"{SUBSETS} units t.vocab -s s", "holds subword units"),

@@ -25,6 +25,7 @@ from nmt.analysis.charts import (
 )
 from nmt.analysis.differences import NgramDifference
 from nmt.analysis.systems import SystemOutput, TestSet
+from nmt.errors import UserError
 
 # ---- report ------------------------------------------------------------------------------------------------
 
@@ -206,6 +207,16 @@ def test_a_figure_keeps_its_texts_and_is_the_same_each_time(tmp_path: Path) -> N
     text = " ".join(ElementTree.parse(tmp_path / "a" / "x.svg").getroot().itertext())
     assert "title & <odd> $5" in text and "source" in text and "the longer side" in text
     assert (tmp_path / "a" / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_is_png_or_svg(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    figure, _ = plots.pyplot().subplots()
+    for name in ("curves", "curves.xyz"):
+        with pytest.raises(UserError, match=r"end in \.png or \.svg"):
+            plots.save_figure(figure, [tmp_path / name])
+    assert not list(tmp_path.iterdir())
+    plots.save_figure(figure, [])
 
 
 def test_labels_are_printable_and_short() -> None:

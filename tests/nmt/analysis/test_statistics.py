@@ -15,6 +15,7 @@ from nmt.analysis.statistics import (
     bootstrap_intervals,
     bucket_intervals,
     correlate,
+    paired_bootstrap,
     percentile_intervals,
     ranks,
     resampled_sums,
@@ -191,6 +192,12 @@ def test_a_better_system_is_seen_and_noise_is_not(
     assert "r: 1 lines" in refused(command(*compare, "better", cwd=tmp_path))
 
 
+def test_every_text_has_a_line_for_each_sentence() -> None:
+    for systems, reference in ((["a", "b"], ["c"]), (["a"], ["c", "d"])):
+        with pytest.raises(DataError, match=r"reference 1: \d lines, but \d hypotheses"):
+            paired_bootstrap(["first", "second"], [systems, ["x"] * len(systems)], [reference])
+
+
 # ---- correlation -------------------------------------------------------------------------------------------
 # Correlation of two scores.
 
@@ -215,5 +222,7 @@ def test_only_finite_pairs_count() -> None:
 
 
 def test_a_constant_correlates_with_nothing() -> None:
-    found = correlate([1, 1], [1, 2])
-    assert math.isnan(found.pearson)
+    """Nor where the mean of equal numbers is not exactly that number, as for 0.1."""
+    for constant in (1.0, 0.1):
+        found = correlate([constant] * 3, [1, 2, 3])
+        assert math.isnan(found.pearson) and math.isnan(found.spearman)

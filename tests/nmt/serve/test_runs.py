@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt.analysis.sentences import attend
+from nmt.analysis.attention import attend
 from nmt.errors import UserError
 from nmt.runs.constraints import Constraints
 from nmt.runs.torch_run import TorchRun
