@@ -28,7 +28,7 @@ STACK = 30  # 2 to 3 times as fast as 100; translations by 20 lose 0.4 BLEU (Mul
 def translate_back(build: Build) -> None:
     """Train the reverse system and translate the monolingual lines. Writes the files listed at the top of
     this module; BACK_SOURCE comes last. Raises the errors of `train_system.train`."""
-    lines = monolingual_lines(build)
+    lines = sampled_lines(build)
     alignment = build.work / BACK / ALIGNMENT
     files.write_text(alignment, map(reversed_links, files.read_lines(build.work / ALIGNMENT)))
     texts, folder = BuildTexts(build.work), build.work / BACK / MODEL
@@ -49,7 +49,7 @@ def translate_back(build: Build) -> None:
     files.write_text(build.work / BACK_SOURCE, StepProgress(build, len(lines)).over(translations, 1))
 
 
-def monolingual_lines(build: Build) -> list[str]:
+def sampled_lines(build: Build) -> list[str]:
     """The monolingual lines that the plan translates back, in the words of the tables: spaced evenly over the
     text that the count model learns besides the training text."""
     return sample_lines(list(BuildTexts(build.work).monolingual()), build.plan.back_translated)
@@ -62,8 +62,8 @@ def reversed_links(line: str) -> str:
 
 def reversed_weights(tuned: Ini, start: Ini) -> Ini:
     """The weights of a tuned system for the system of the reverse direction, `start`: those of p(s|t) and
-    p(t|s) are exchanged, phrase and lexical ones, and all others kept. So the reverse system needs no tuning
-    of its own."""
+    p(t|s) are exchanged, of phrases and of words, and all others are kept. So the reverse system needs no
+    tuning of its own."""
     weights = {feature.name: moses_ini.feature_weights(tuned, feature) for feature in start.features}
     inverse_phrase, inverse_lexical, phrase, lexical, *others = weights[TABLE_FEATURE]
     weights[TABLE_FEATURE] = [phrase, lexical, inverse_phrase, inverse_lexical, *others]

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 from typing import cast
 
@@ -15,9 +15,10 @@ from nmt.config import typed_json
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.progress import duration
-from smt_bridge.build.phrase_features import EXTENDED_ITERATIONS, EXTENDED_SYSTEM
 from smt_bridge.build.plan import (
     EVALUATED,
+    EXTENDED_ITERATIONS,
+    EXTENDED_SYSTEM,
     ITERATIONS,
     LINES,
     NetworkPlan,
@@ -68,7 +69,7 @@ class BuildClock:
         only once, such as compiling; they count against the budget but not for the pace. DataError for a
         damaged file of times."""
         self.folder, self.now, self.once = folder, now, once
-        self.took = read_times(folder)
+        self.seconds = read_times(folder)
         self.finished: list[tuple[float, float]] = []  # planned and taken seconds, in this start
         self.name, self.planned, self.later, self.total = "", 0.0, 0.0, 0.0
         self.samples: deque[tuple[float, float]] = deque()
@@ -78,9 +79,9 @@ class BuildClock:
         names = list(planned)
         self.name, self.planned, self.total = name, planned[name], sum(planned.values())
         self.later = sum(planned[later] for later in names[names.index(name) + 1 :])
-        self.begun = self.noted = self.now()
+        self.started = self.saved_at = self.now()
         self.once_before = self.once()
-        self.earlier = self.took.get(name, 0.0)
+        self.earlier = self.seconds.get(name, 0.0)
         self.samples = deque()
 
     def tick(self, share: float) -> None:
@@ -91,25 +92,25 @@ class BuildClock:
             self.samples.append((now, share))
         while len(self.samples) > 2 and self.samples[1][0] < now - WINDOW:
             self.samples.popleft()
-        if now - self.noted >= EVERY:
-            self.note()
+        if now - self.saved_at >= EVERY:
+            self.save()
 
-    def note(self) -> None:
+    def save(self) -> None:
         """Save how long the step has taken so far, over all restarts."""
-        self.noted = self.now()
-        self.took[self.name] = round(self.earlier + self.elapsed(), 1)
-        files.write_text(self.folder / FILE, [json.dumps(self.took)])
+        self.saved_at = self.now()
+        self.seconds[self.name] = round(self.earlier + self.elapsed(), 1)
+        files.write_text(self.folder / FILE, [json.dumps(self.seconds)])
 
     def stop(self) -> None:
         """End the step and save its time."""
-        self.note()
+        self.save()
         if not self.earlier:  # else part of it ran before a restart, maybe at another pace
             self.finished.append((self.planned, self.worked()))
         self.name = ""
 
     def elapsed(self) -> float:
         """Seconds of the step since this process started it."""
-        return self.now() - self.begun
+        return self.now() - self.started
 
     def worked(self) -> float:
         """Seconds of the step since this process started it, without work that a machine does only once."""
@@ -117,7 +118,7 @@ class BuildClock:
 
     def spent(self) -> float:
         """Seconds of all steps so far, over all restarts."""
-        return sum(self.took.values())
+        return sum(self.seconds.values())
 
     def speed(self) -> float:
         """Share of the step completed per second, recently; 0 if unknown."""
@@ -165,22 +166,20 @@ class BuildClock:
 
 
 SHORTENED_STEPS = ("tune-extended", "networks", "tune-hybrid", "evaluate")  # decided before each of these
-LATE = 1.05, 15.0  # factor of the time left, and seconds: a smaller excess counts as on time
+LATE_FACTOR, LATE_SECONDS = 1.05, 15.0  # of the time left, and added to it: less than that is on time
 
 
 def is_late(plan: Plan, step: str, left: float, pace: float, workers: int) -> bool:
     """Whether `step` and those after it clearly need more than the time left. `left`: seconds, maybe
     negative; `pace`: actual seconds per planned second; `workers`: networks trained at a time."""
-    factor, slack = LATE
-    return pace * remaining_seconds(plan, step, workers) > factor * max(0.0, left) + slack
+    return pace * remaining_seconds(plan, step, workers) > LATE_FACTOR * max(0.0, left) + LATE_SECONDS
 
 
 def remaining_seconds(plan: Plan, step: str, workers: int) -> float:
     """Planned seconds of a step and all later ones."""
+    earlier = earlier_steps(plan, step)
     seconds = seconds_with_workers(plan, workers)
-    names = list(seconds)
-    first = next((number for number, name in enumerate(names) if name == step), len(names))
-    return sum(seconds[name] for name in names[first:])
+    return sum(value for name, value in seconds.items() if name not in earlier)
 
 
 def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Plan:
@@ -189,7 +188,7 @@ def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Pl
     `is_late`."""
     shortest = plan
     for shortest in shorter_plans(plan, step):
-        # The step itself may have been left out.
+        # The shorter plan may lack the step itself; the next one that it has then counts.
         following = next(name for name in shortest.seconds if name not in earlier_steps(plan, step))
         if pace * remaining_seconds(shortest, following, workers) <= left:
             break
@@ -197,9 +196,8 @@ def shorten(plan: Plan, step: str, left: float, pace: float, workers: int) -> Pl
 
 
 def earlier_steps(plan: Plan, step: str) -> list[str]:
-    """Names of the steps before this one."""
-    names = list(plan.seconds)
-    return names[: names.index(step)]
+    """Names of the steps before this one; all steps if the plan lacks it."""
+    return list(takewhile(lambda name: name != step, plan.seconds))
 
 
 def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
@@ -226,14 +224,14 @@ def shorter_plans(plan: Plan, step: str) -> Iterator[Plan]:
 
 
 def shorter_extended(plan: Plan, step: str) -> Iterator[Plan]:
-    """Yield plans with a shorter tuning of the extended phrase-based system, and one without it unless it is
-    wanted in any case."""
+    """Yield plans with a shorter tuning of the extended phrase-based system, and one without this tuning
+    unless phrase_features is `all`."""
     extended = plan.extended
     assert extended  # else there is no such step
-    for iterations in (*EXTENDED_ITERATIONS, *([] if plan.phrase_features == "all" else [0])):
-        if iterations < extended.iterations:
-            shorter = replace(plan, extended=replace(extended, iterations=iterations))
-            yield estimate_again(shorter, step)
+    fewest = 1 if plan.phrase_features == "all" else 0
+    for iterations in (*EXTENDED_ITERATIONS, 0):
+        if fewest <= iterations < extended.iterations:
+            yield estimate_again(replace(plan, extended=replace(extended, iterations=iterations)), step)
 
 
 def is_within(networks: list[NetworkPlan], limit: list[NetworkPlan]) -> bool:
@@ -250,19 +248,16 @@ def change_plan(plan: Plan, step: str, networks: list[NetworkPlan], iterations: 
     compared = min(plan.evaluated, EVALUATED * lines)
     tuning = replace(plan.tuning, hybrid_iterations=iterations, hybrid_lines=lines)
     monolingual = plan.monolingual_network and bool(networks)
-    return estimate_again(
-        replace(plan, networks=networks, tuning=tuning, compared=compared, monolingual_network=monolingual),
-        step,
+    changed = replace(
+        plan, networks=networks, tuning=tuning, compared=compared, monolingual_network=monolingual
     )
+    return estimate_again(changed, step)
 
 
 def estimate_again(plan: Plan, step: str) -> Plan:
     """Estimate a changed plan anew from this step on; earlier steps keep their seconds."""
-    now = estimate_seconds(plan)
-    done = earlier_steps(plan, step)
-    return replace(
-        plan, seconds={name: plan.seconds[name] if name in done else value for name, value in now.items()}
-    )
+    earlier = {name: plan.seconds[name] for name in earlier_steps(plan, step)}
+    return replace(plan, seconds=estimate_seconds(plan) | earlier)
 
 
 def difference(longer: Plan, shorter_plan: Plan) -> str:

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -88,16 +88,14 @@ class BuildConfig:
             if getattr(self, f"{prefix}parallel")
         ]
         for item in fields(self):
-            value = getattr(self, item.name)
-            if item.name in replaced:
+            option, value = f"--{item.name.replace('_', '-')}", getattr(self, item.name)
+            if item.name in replaced or value in (item.default, []):
                 continue
-            if value is True:
-                words.append(f"--{item.name.replace('_', '-')}")
-            elif isinstance(value, list):
-                words += [f"--{item.name.replace('_', '-')}", *map(str, value)] if value else []
-            elif item.default is MISSING or value != item.default:
-                shown = f"{value}s" if item.name == "budget" else str(value)
-                words += [f"--{item.name.replace('_', '-')}", shown]
+            words.append(option)
+            if isinstance(value, list):
+                words += map(str, value)
+            elif value is not True:
+                words.append(f"{value}s" if item.name == "budget" else str(value))
         return shlex.join(words)
 
 

@@ -28,13 +28,12 @@ from smt_bridge.hybrid.folder import SIDES, truecase_file
 from smt_bridge.hybrid.side import TextSide, escape_words
 
 FOLDER, COUNTS = "corpus", "corpus.json"
-# cleaning of raw training text, of tokenized training text, and of the development set
-RAW = CleanConfig()
 LONGEST = 100  # maximum words of a side after tokenization; the decoder makes n-best lists for up to 250
-WORDS = CleanConfig(max_length=LONGEST, unit="word", keep_duplicates=True)
-DEV = CleanConfig(keep_duplicates=True)
-TOKENS = 1.15  # words after tokenization per word between blanks, on average
-SEVERAL = 20_000  # with this many pairs or more, several processes tokenize faster than one
+RAW_LIMITS = CleanConfig()  # for raw training text
+TOKENIZED_LIMITS = CleanConfig(max_length=LONGEST, unit="word", keep_duplicates=True)  # for tokenized one
+DEV_LIMITS = CleanConfig(keep_duplicates=True)  # for the raw development set
+WORD_RATIO = 1.15  # words after tokenization per word between blanks, on average
+PARALLEL_PAIRS = 20_000  # with this many pairs or more, several processes tokenize faster than one
 
 Pairs = list[tuple[str, ...]]  # lines of source and target text
 
@@ -72,8 +71,8 @@ def survey(config: BuildConfig) -> CorpusSizes:
     """Measure the sizes of the texts after cleaning. ConfigError as from `sides`; DataError for texts of
     unequal length, bad bytes, or if no pair is left."""
     source, target = sides(config)
-    dev = clean_pairs(config.dev_source, config.dev_target, DEV)
-    pairs = clean_pairs(config.source, config.target, RAW)
+    dev = clean_pairs(config.dev_source, config.dev_target, DEV_LIMITS)
+    pairs = clean_pairs(config.source, config.target, RAW_LIMITS)
     monolingual = [estimate_words(line, target) for line in monolingual_lines(config)]
     return CorpusSizes(
         pairs=len(pairs),
@@ -103,16 +102,16 @@ def monolingual_lines(config: BuildConfig) -> Iterator[str]:
     """Lines of the monolingual text that are neither too short nor too long for training; none without such a
     text. DataError for bad bytes."""
     if config.monolingual:
-        length = LENGTHS[RAW.unit]
+        length, limits = LENGTHS[RAW_LIMITS.unit], RAW_LIMITS
         lines = files.read_lines(config.monolingual)
-        yield from (line for line in lines if RAW.min_length <= length(line) <= RAW.max_length)
+        yield from (line for line in lines if limits.min_length <= length(line) <= limits.max_length)
 
 
 def estimate_words(line: str, config: SideConfig) -> int:
     """Estimate the number of words of a raw line after tokenization."""
     if is_spaceless(config.language):
         return LENGTHS["character"](line)
-    return round(TOKENS * LENGTHS["word"](line))
+    return round(WORD_RATIO * LENGTHS["word"](line))
 
 
 # ---- tokenized texts ---------------------------------------------------------------------------------------
@@ -157,14 +156,14 @@ def prepare(build: Build) -> None:
     """Clean, tokenize, truecase and escape all texts, and write the files listed at the top of this module.
     DataError as from `survey`, or if no pair is left after tokenization."""
     config, texts, raw, split_report = build.config, BuildTexts(build.work), CleanReport(), CleanReport()
-    workers = config.workers if build.plan.sizes.pairs >= SEVERAL else 1
+    workers = config.workers if build.plan.sizes.pairs >= PARALLEL_PAIRS else 1
     settings = sides(config)
-    train = clean_pairs(config.source, config.target, RAW, raw)
+    train = clean_pairs(config.source, config.target, RAW_LIMITS, raw)
     split = [
         list(tokenize_lines(side_config, [pair[number] for pair in train], workers))
         for number, side_config in enumerate(settings)
     ]
-    pairs = list(clean(zip(*split, strict=True), WORDS, split_report))
+    pairs = list(clean(zip(*split, strict=True), TOKENIZED_LIMITS, split_report))
     if not pairs:
         raise DataError(f"{config.source}: no pair is left after tokenization and cleaning")
     dev = development_set(config, settings)
@@ -193,7 +192,7 @@ def development_set(config: BuildConfig, settings: tuple[SideConfig, SideConfig]
     converters = list(map(TextSide, settings))
     pairs = [
         pair
-        for pair in clean_pairs(config.dev_source, config.dev_target, DEV)
+        for pair in clean_pairs(config.dev_source, config.dev_target, DEV_LIMITS)
         if all(
             0 < len(converter.split(line)) <= LONGEST
             for converter, line in zip(converters, pair, strict=True)
@@ -229,9 +228,9 @@ def table_words(side: TextSide, split: str) -> str:
 
 def add_monolingual(config: BuildConfig, texts: BuildTexts, side: TextSide, workers: int) -> None:
     """Write lm.target: the target side of the training text, which must have been written, then the
-    monolingual text without lines of more than LONGEST words."""
-    settings = sides(config)[1]
-    more = (table_words(side, line) for line in tokenize_lines(settings, monolingual_lines(config), workers))
+    monolingual text without lines that have no words or more than LONGEST."""
+    tokenized = tokenize_lines(sides(config)[1], monolingual_lines(config), workers)
+    more = (table_words(side, line) for line in tokenized)
     with files.Writing(texts.path("lm.target")) as out:
         out.write_lines(files.read_lines(texts.path("train.target")))
-        out.write_lines(line for line in more if 0 < len(line.split(" ")) <= LONGEST)
+        out.write_lines(line for line in more if 0 < len(files.split_words(line)) <= LONGEST)

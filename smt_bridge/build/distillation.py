@@ -29,7 +29,7 @@ from nmt.work.store import ChunkRecords
 from smt_bridge import train_system
 from smt_bridge.build import evaluation
 from smt_bridge.build.config import Build, StepProgress, read_record, write_record
-from smt_bridge.build.corpus import LONGEST, RAW, WORDS, BuildTexts, clean_pairs
+from smt_bridge.build.corpus import LONGEST, RAW_LIMITS, TOKENIZED_LIMITS, BuildTexts, clean_pairs
 from smt_bridge.build.plan import Plan, Rates
 from smt_bridge.build.training import MODEL, train_config
 from smt_bridge.build.tuning import sample_lines
@@ -156,18 +156,16 @@ class Teacher:
         """Write an ini of the system with the files that the folder `model` has in place of its own."""
 
         def resolve(name: str) -> str:
-            own = (model / name).exists()
-            return name if own else os.path.relpath(self.build.folder / name, model)
+            return name if (model / name).exists() else os.path.relpath(self.build.folder / name, model)
 
-        ini = moses_ini.replace_paths(moses_ini.read(self.hybrid.ini), resolve)
-        moses_ini.write(model / INI, ini)
+        moses_ini.write(model / INI, moses_ini.replace_paths(moses_ini.read(self.hybrid.ini), resolve))
         return model / INI
 
 
 def train_without(build: Build, part: int) -> Path:
     """Train the tables and the count model without a part of the training text; returns their folder. Errors
     as from `train_system.train`."""
-    config, folder = train_config(build), build.work / PARTIAL / str(part)
+    whole, folder = train_config(build), build.work / PARTIAL / str(part)
 
     def write_rest(name: str, path: str, more: Iterable[str] = ()) -> str:
         lines = (line for number, line in enumerate(files.read_lines(path)) if number % PARTS != part)
@@ -175,11 +173,11 @@ def train_without(build: Build, part: int) -> Path:
         return str(folder / name)
 
     config = replace(
-        config,
-        source=write_rest("source", config.source),
-        target=write_rest("target", config.target),
-        alignment=write_rest("alignment", config.alignment),
-        lm_text=write_rest("lm", config.target, BuildTexts(build.work).monolingual()),
+        whole,
+        source=write_rest("source", whole.source),
+        target=write_rest("target", whole.target),
+        alignment=write_rest("alignment", whole.alignment),
+        lm_text=write_rest("lm", whole.target, BuildTexts(build.work).monolingual()),
     )
     train_system.train(folder / MODEL, config)
     return folder / MODEL
@@ -191,7 +189,7 @@ def train_without(build: Build, part: int) -> Path:
 def translate_text(build: Build) -> None:
     """Decide how many lines are translated, translate them, and write the text of the student. DataError if
     a text was changed, and as from `Teacher`."""
-    pairs, monolingual = training_pairs(build), monolingual_lines(build)
+    pairs, monolingual = training_pairs(build), monolingual_source(build)
     teacher = Teacher(build)
     plan = read_plan(build)
     if plan is None:
@@ -206,17 +204,18 @@ def translate_text(build: Build) -> None:
 
 def training_pairs(build: Build) -> list[SourceLine]:
     """The raw pairs that the tables were made from, as `corpus.prepare` selects them."""
-    splitters = [side.split for side in BuildTexts(build.work).sides(build.config)]
-    pairs = clean_pairs(build.config.source, build.config.target, RAW)
+    source, target = BuildTexts(build.work).sides(build.config)
     return [
         SourceLine(*pair)
-        for pair in pairs
-        if not reason_against(" ".join(splitters[0](pair[0])), " ".join(splitters[1](pair[1])), WORDS)
+        for pair in clean_pairs(build.config.source, build.config.target, RAW_LIMITS)
+        if not reason_against(
+            " ".join(source.split(pair[0])), " ".join(target.split(pair[1])), TOKENIZED_LIMITS
+        )
     ]
 
 
-def monolingual_lines(build: Build) -> list[SourceLine]:
-    """The lines of the monolingual source text that are not too long; none without such a text."""
+def monolingual_source(build: Build) -> list[SourceLine]:
+    """The lines of the monolingual source text that have 1 to LONGEST words; none without such a text."""
     path = build.config.monolingual_source
     split = BuildTexts(build.work).sides(build.config)[0].split
     lines = files.read_lines(path) if path else ()
@@ -226,11 +225,10 @@ def monolingual_lines(build: Build) -> list[SourceLine]:
 def decide(
     build: Build, teacher: Teacher, pairs: Sequence[SourceLine], monolingual: Sequence[SourceLine]
 ) -> StudentPlan:
-    """Measure the speed of the system with each stack, and choose the first with which there is time for all
-    lines."""
+    """Measure the speed of the system with one stack after the other, and choose as `fit` does."""
     lines = [line.text for line in sample_lines([*pairs, *monolingual], TIMED)]
     loaded = teacher.load(teacher.list_config(STACKS[-1]))
-    loaded.translate(lines[:1])  # compiles the search, which takes long but once
+    loaded.translate(lines[:1])  # compiles the search, so that this is not timed
 
     def speeds() -> Iterator[tuple[int, float]]:
         for stack in STACKS:
@@ -341,7 +339,8 @@ def write_text(
 ) -> None:
     """Write the text of the student: all pairs in their order, then monolingual lines, then with
     --student-references the pairs once more. Pairs that were not translated keep their reference, and so do
-    those with an empty translation; monolingual lines are then left out. `translations`: of each group."""
+    those with an empty translation; monolingual lines with an empty one are left out. `translations`: of
+    each group."""
     translated, more = dict[int, str](), list[tuple[str, str]]()
     for group, texts in zip(groups, translations, strict=True):
         if group.part is None:

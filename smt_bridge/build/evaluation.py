@@ -22,7 +22,7 @@ from nmt.search.config import BeamConfig
 from smt_bridge.build import tuning
 from smt_bridge.build.config import Build, StepProgress, read_record, write_record
 from smt_bridge.build.corpus import BuildTexts
-from smt_bridge.build.networks import FEATURES, WORDS, feature_name
+from smt_bridge.build.networks import DESCRIPTIONS, FEATURES, feature_name
 from smt_bridge.build.plan import Rates
 from smt_bridge.build.training import DEV, EXTENDED_FEATURES, NETWORKS
 from smt_bridge.build.tuning import (
@@ -50,7 +50,7 @@ FILE = "evaluation.json"
 OUTPUTS = "outputs"  # below the folder of the development set
 NEURAL = "neural"  # the attention model alone
 TUNING = "tuning"  # tuning once more, without a part
-BEAM = BeamConfig(beam_size=5)
+BEAM = BeamConfig()  # of the attention model alone, and of the student
 PARTS = {"LM0": "count language model", "LexicalReordering0": "lexical reordering"}
 EXTENDED_PARTS = {f"{kind}0": words for kind, words in EXTENDED_FEATURES.items()}
 
@@ -102,6 +102,7 @@ def evaluate(build: Build) -> None:
     """Translate the development set with each system, choose one (see `choose`), and measure its parts (see
     `ablation`). Writes the translations to OUTPUTS and the scores to FILE."""
     seconds = expected_seconds(build)
+    # One tuning with all parts, which the sum of all values has, and one without each.
     progress = StepProgress(build, sum(seconds.values()) + seconds[TUNING] * len(parts(build)))
     translations = {
         name: list(progress.over(translate_tuned(build, name), seconds[name] / build.plan.evaluated))
@@ -235,8 +236,7 @@ def ablation(
 
 def cross_validated(pool: Pool) -> Stats:
     """Statistics of each sentence's best hypothesis, (S, 9), by weights that are tuned on the other half of
-    the sentences: those with even numbers, or those with odd ones. Those of a single sentence are tuned on
-    it."""
+    the sentences. One half has the even numbers, the other the odd ones; a single sentence is both halves."""
     halves = [range(first, pool.sentences, 2) for first in (0, 1)] if pool.sentences > 1 else [range(1)] * 2
     stats = np.empty((pool.sentences, COLUMNS))
     for tuned, held_out in (halves, halves[::-1]):
@@ -248,5 +248,7 @@ def cross_validated(pool: Pool) -> Stats:
 
 def parts(build: Build) -> dict[str, str]:
     """Map the features whose contribution is measured to their descriptions."""
-    networks = {feature_name(FEATURES[network.name]): WORDS[network.name] for network in build.plan.networks}
+    networks = {
+        feature_name(FEATURES[network.name]): DESCRIPTIONS[network.name] for network in build.plan.networks
+    }
     return networks | PARTS | (EXTENDED_PARTS if phrase_based(build) == EXTENDED else {})

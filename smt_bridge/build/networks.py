@@ -18,7 +18,7 @@ FEATURES: dict[Name, str] = {  # their lines in [feature] of the ini; neural-bea
     "joint": "NNJM name=NNJM0 factor=0 path={path} normalized=true",
     "cslm": "CSLM name=CSLM0 factor=0 path={path} normalized=true",
 }
-WORDS = {
+DESCRIPTIONS = {
     "attention": "attention model",
     "joint": "joint model (NNJM)",
     "cslm": "neural language model (CSLM)",

@@ -35,8 +35,7 @@ from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts, sides
 from smt_bridge.build.evaluation import OUTPUTS
 from smt_bridge.build.networks import ORDER
-from smt_bridge.build.phrase_features import PhraseFeatures
-from smt_bridge.build.plan import Plan
+from smt_bridge.build.plan import PhraseFeatures, Plan
 from smt_bridge.build.training import BASE, DEV, MODEL, NETWORKS
 from smt_bridge.build.tuning import CHOICE, EXTENDED, HYBRID, PHRASE_BASED
 from smt_bridge.hybrid import folder as hybrid
@@ -62,18 +61,17 @@ def package(build: Build) -> None:
     """Copy all files of the chosen system, write its ini and the report, then system.json, which marks the
     folder as complete. UserError if a file cannot be written."""
     chosen = evaluation.read_evaluation(build).chosen
-    folder, source, target = build.folder, *sides(build.config)
-    ini = packaged_ini(build, chosen)
+    folder, ini = build.folder, packaged_ini(build, chosen)
     for name in model_files(ini):
         copy(build.work / MODEL / name, folder / name)
-    for name, side_config in zip(SIDES, (source, target), strict=True):
+    for name, side_config in zip(SIDES, sides(build.config), strict=True):
         if side_config.case == "truecase":
             copy(BuildTexts(build.work).path(truecase_file(name)), folder / truecase_file(name))
     if build.config.glossary:
         copy(Path(build.config.glossary), folder / GLOSSARY)
-    names = [network.name for network in build.plan.networks] if chosen == HYBRID else []
-    for name in names:
-        copy_folder(build.work / NETWORKS / name, folder / NETWORKS / name)
+    if chosen == HYBRID:
+        for network in build.plan.networks:
+            copy_folder(build.work / NETWORKS / network.name, folder / NETWORKS / network.name)
     moses_ini.write(folder / INI, ini)
     describe_system(build)
 
@@ -121,16 +119,16 @@ def copy(source: Path, target: Path) -> None:
 
 
 def copy_folder(source: Path, target: Path) -> None:
-    """Copy a run directory, without its lock, to `target`, which is replaced and never incomplete. UserError
-    if it cannot be written."""
+    """Copy a run directory, without its lock, to `target`, which is replaced once the copy is complete.
+    UserError if it cannot be written; `target` then stays as it was."""
     part = target.with_name(f"{target.name}.part")
-    for path in (part, target):
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(part, ignore_errors=True)
     try:
         for path in sorted(source.rglob("*")):
             if path.is_file() and path.name != locks.FILE:
                 (part / path.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
                 copy(path, part / path.relative_to(source))
+        shutil.rmtree(target, ignore_errors=True)
         part.replace(target)
     except OSError as error:
         raise files.cannot_write(target, error) from error
@@ -149,7 +147,7 @@ class LogFollower:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.read = {path: path.stat().st_size for path in self.paths()}
+        self.positions = {path: path.stat().st_size for path in self.paths()}  # bytes logged so far
 
     def paths(self) -> list[Path]:
         """Log files in the folder, including those created after the start."""
@@ -160,10 +158,10 @@ class LogFollower:
         incomplete last line waits for the next call."""
         for path in self.paths():
             with open(path, "rb") as stream:
-                stream.seek(self.read.get(path, 0))
+                stream.seek(self.positions.get(path, 0))
                 new = stream.read()
             complete = new[: new.rfind(b"\n") + 1]
-            self.read[path] = self.read.get(path, 0) + len(complete)
+            self.positions[path] = self.positions.get(path, 0) + len(complete)
             for line in complete.decode("utf-8", "replace").split("\n")[:-1]:
                 level, _, message = line.partition("] ")[2].partition(" ")
                 number = logging.getLevelNamesMapping().get(level, logging.INFO)
@@ -174,9 +172,6 @@ class LogFollower:
 
 
 SETTINGS = "build.json"
-UNIT = "planned seconds"
-
-
 STEPS = (
     Step("corpus", f"{corpus.FOLDER}/{corpus.COUNTS}", corpus.prepare, (f"{corpus.FOLDER}/*",)),
     Step("alignment", training.ALIGNMENT, training.align, (training.ALIGNMENT, training.DEV_ALIGNMENT)),
@@ -197,7 +192,7 @@ STUDENT_STEPS = (  # with --student, also of a build that was finished without i
         (student.OUTPUT, student.EVALUATION, student.PACKAGED),
     ),
 )  # fmt: skip
-SHARES = {training.DONE: training.share, student.DONE: student.share}  # steps whose logs show the progress
+LOGGED = {training.DONE: training.share, student.DONE: student.share}  # steps whose logs show the progress
 
 
 def plan_path(config: BuildConfig) -> Path:
@@ -318,7 +313,7 @@ def resume_settings(config: BuildConfig) -> dict[str, object]:
 def take_steps(build: Build, show_bar: bool) -> None:
     """Run the unfinished steps in order, and shorten later ones when the build is behind its plan."""
     clock = BuildClock(build.work)
-    with Progress(None, UNIT, show_bar, "building", left=clock.left) as progress:
+    with Progress(None, "planned seconds", show_bar, "building", left=clock.left) as progress:
         run_steps(
             steps_in_time(build, clock),
             build,
@@ -342,7 +337,7 @@ def is_finished(build: Build, step: Step[Build]) -> bool:
 
 
 def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
-    """Yield the steps of the plan in order. Before a long step, the plan is shortened if the build is
+    """Yield the steps of the plan in order. Before each of SHORTENED_STEPS, shorten the plan if the build is
     late."""
     seconds = plan.seconds_with_workers(build.plan, build.config.workers)
     budget = max(build.config.budget, sum(seconds.values()))
@@ -356,8 +351,8 @@ def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
 
 
 def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: float) -> None:
-    """Shorten the plan before a long step if the build is late, and write the plan with this decision, so
-    that it is made only once. `budget`: seconds of the whole build."""
+    """Before one of SHORTENED_STEPS, shorten the plan if the build is late, and write the plan with this
+    decision, so that it is made only once. `budget`: seconds of the whole build."""
     if build.config.plan or step.name not in SHORTENED_STEPS or step.name in build.plan.decisions:
         return
     pace = 0.0 if build.config.keep_plan else clock.pace()
@@ -384,7 +379,7 @@ def time_step(build: Build, clock: BuildClock, progress: Progress, step: Step[Bu
     with follow_step(build, step, clock, progress, (done_before, sum(seconds.values()))):
         yield
     clock.stop()
-    log.info("%s, %s", position, duration(clock.took[step.name]))
+    log.info("%s, %s", position, duration(clock.seconds[step.name]))
 
 
 @contextmanager
@@ -401,7 +396,7 @@ def follow_step(
     def follow() -> None:
         while not stop.wait(1.0):
             with suppress(UserError):  # a full disk: the step itself will say so
-                clock.tick(SHARES[step.result](build) if step.result in SHARES else build.share)
+                clock.tick(LOGGED[step.result](build) if step.result in LOGGED else build.share)
             done = max(progress.done, round(done_before + clock.done()))
             progress.reach(done, max(done, round(total)))  # a step may decide that it is shorter
             progress.refresh()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from itertools import product, takewhile
 from pathlib import Path
+from typing import Literal
 
 from nmt.config import typed_json
 from nmt.config.settings import problems
@@ -20,15 +21,10 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
 from nmt.training.proposal import preset_file
-from smt_bridge.build import phrase_features
 from smt_bridge.build.networks import ORDER, Name, recipe
-from smt_bridge.build.phrase_features import (
-    EXTENDED_ITERATIONS,
-    EXTENDED_SYSTEM,
-    ExtendedPlan,
-    PhraseFeatures,
-)
+from smt_bridge.config import TrainConfig
 from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.moses.reordering import trained_type
 from smt_bridge.tuning.registry import TuneConfig
 
 # ---- speeds ------------------------------------------------------------------------------------------------
@@ -100,13 +96,18 @@ PARALLEL_TRAININGS = 2  # that every plan assumes, so that --workers does not ch
 SHARES = (1.0, 0.85, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, 0.2, 0.15, 0.1)  # of a recipe's most updates
 ITERATIONS = ((10, 8), (6, 6), (4, 5))  # of the tuning: phrase-based, hybrid
 LINES = (2000, 1000, 500, 250, 200)  # of the development set, for tuning
-# The tunings that are tried first: one that is a little shorter costs less BLEU than a network with half the
-# updates. The shortest tunings are tried before a network is left out.
+# The tunings that are tried first, as shorter ones cost less BLEU than half the updates of a network. The
+# shortest tunings are tried before a network is left out.
 LONGER = (ITERATIONS[:2], LINES[:3])
+EXTENDED_ITERATIONS = (6, 4)  # of the tuning of the extended phrase-based system
+EXTENDED_SYSTEM = "extended phrase-based system"
 # Lines for comparing systems per line of tuning; those not tuned on show how weights generalize.
 EVALUATED = 2
 MOST_MONOLINGUAL = 4  # the CSLM ignores monolingual text of more than this many times the target words
 MOST_BACK = 4  # monolingual lines that are translated back, per pair of the training text
+
+# auto: the extended system is kept if it is better beyond chance; all: in any case; none: there is none
+PhraseFeatures = Literal["auto", "none", "all"]
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,18 @@ class TuningPlan:
     def lines_of_hybrid(self) -> int:
         """Lines of the development set for tuning the system with networks."""
         return self.hybrid_lines or self.lines
+
+
+@dataclass(frozen=True)
+class ExtendedPlan:
+    """Settings of the features of the extended phrase-based system, as in TrainConfig, and of its tuning. The
+    defaults are those that docs/search-features.md has measured."""
+
+    osm: int = 5  # order of the operation sequence model; 0: none
+    class_lm: int = 200  # word classes of the second language model; 0: none
+    # of both phrase-based systems, which share their tables
+    reordering_type: str = "hier-mslr-bidirectional-fe"
+    iterations: int = EXTENDED_ITERATIONS[0]  # at most; 0: trained, but not tuned, as the build was late
 
 
 @dataclass(frozen=True)
@@ -210,14 +223,11 @@ def decide(
 ) -> Plan:
     """Choose the first candidate that fits into the budget (in seconds), else the last, which is the
     smallest. `speed`, `matmul`: see Plan; `features`: its phrase_features."""
-    plan = None
-    for trial in plan_candidates(sizes, features):
-        trial_plan = make_plan(sizes, trial, speed, matmul)
-        plan = trial_plan or plan
-        if trial_plan and trial_plan.total() <= budget:
+    plans = (make_plan(sizes, trial, speed, matmul) for trial in plan_candidates(sizes, features))
+    for plan in filter(None, plans):
+        if plan.total() <= budget:
             break
-    assert plan  # the last trial has no networks
-    return replace(plan, phrase_features=features)
+    return replace(plan, phrase_features=features)  # the last candidate, without networks, has a plan
 
 
 def plan_candidates(sizes: CorpusSizes, features: PhraseFeatures = "none") -> Iterator[PlanCandidate]:
@@ -258,14 +268,14 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
     """Make the plan of the candidate `trial`; None if a network would get too few updates to be worth
     training. `speed`, `matmul`: see Plan."""
     monolingual = 0 < sizes.monolingual_words <= MOST_MONOLINGUAL * sizes.target_words
-    networks = [network_plan(name, sizes, trial.share, speed, monolingual) for name in trial.names]
-    if None in networks:
+    planned = [network_plan(name, sizes, trial.share, speed, monolingual) for name in trial.names]
+    networks = [network for network in planned if network]
+    if len(networks) < len(planned):
         return None
-    complete = [network for network in networks if network]
     tuning = TuningPlan(min(sizes.dev_pairs, trial.lines), *trial.iterations)
     back = back_translated_lines(sizes) if "attention" in trial.names else 0
     plan = Plan(
-        sizes, speed, matmul, complete, tuning, monolingual and bool(complete),
+        sizes, speed, matmul, networks, tuning, monolingual and bool(networks),
         back_translated=back, extended=trial.extended,
     )  # fmt: skip
     return replace(plan, seconds=estimate_seconds(plan))
@@ -300,7 +310,10 @@ def network_plan(
     if updates < settings.least:
         return None
     epochs = updates / epoch
-    every = max(1, updates // 20 if name == "attention" else epoch if epochs >= 5 else updates // 10)
+    if name == "attention":
+        every = max(1, updates // 20)
+    else:
+        every = epoch if epochs >= 5 else max(1, updates // 10)
     training = settings.batch * updates * (words / max(1, lines) + 1) / (settings.rate * speed)
     validating = updates / every * sizes.dev_words / (4 * settings.rate * speed)
     return NetworkPlan(
@@ -420,16 +433,18 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
 
 def extended_lines(plan: Plan) -> Iterator[str]:
     """Yield a line on the extended phrase-based system; none if it is not wanted."""
-    if plan.extended:
-        yield phrase_features.describe(plan.extended, plan.phrase_features)
+    extended = plan.extended
+    if extended and extended.iterations:
+        condition = "" if plan.phrase_features == "all" else "; kept if it is better beyond chance"
+        yield (
+            f"{EXTENDED_SYSTEM}: operation sequences of order {extended.osm}, {extended.class_lm} word "
+            f"classes, reordering {extended.reordering_type}{condition}"
+        )
+    elif extended:
+        yield f"{EXTENDED_SYSTEM}: left out, the build was behind its plan"
     elif plan.phrase_features != "none":
-        yield f"{EXTENDED_SYSTEM}: left out, {reason_not_extended(plan)}"
-
-
-def reason_not_extended(plan: Plan) -> str:
-    """Explain which budget would bring the extended phrase-based system: the end of a sentence. `plan`: one
-    that was decided without it."""
-    return larger_budget(plan, lambda trial: trial.extended is not None)
+        reason = larger_budget(plan, lambda trial: trial.extended is not None)
+        yield f"{EXTENDED_SYSTEM}: left out, {reason}"
 
 
 def reason_left_out(name: Name, plan: Plan) -> str:
@@ -503,7 +518,8 @@ def mistakes(plan: Plan) -> Iterator[str]:
     yield from problems(TuneConfig(method=tuning.method), "tuning.")
     yield from problems(TuneConfig(method=tuning.hybrid_method), "tuning.hybrid_")
     yield from problems(DecoderConfig(neural_beam=tuning.neural_beam, nbest=tuning.n_best), "tuning.")
-    yield from phrase_features.mistakes(plan.extended, plan.phrase_features, LONGEST_TUNING)
+    if plan.extended:
+        yield from extended_mistakes(plan.extended, plan.phrase_features)
     names = [network.name for network in plan.networks]
     if len({*names}) < len(names):
         yield "networks: a network is listed twice"
@@ -512,6 +528,19 @@ def mistakes(plan: Plan) -> Iterator[str]:
     needed = set(estimate_seconds(plan))
     if needed != set(plan.seconds):
         yield f"seconds: expected those of {', '.join(sorted(needed))}"
+
+
+def extended_mistakes(extended: ExtendedPlan, features: PhraseFeatures) -> Iterator[str]:
+    """Yield a description of each mistake in a plan's extended phrase-based system. `features`: the plan's
+    phrase_features. ConfigError for a type of reordering model that cannot be trained."""
+    if features == "none":
+        yield "extended: expected null, as phrase_features is none"
+    yield from problems(TrainConfig("", "", osm=extended.osm, class_lm=extended.class_lm), "extended.")
+    if not extended.osm and not extended.class_lm:
+        yield "extended: expected osm or class_lm above 0"
+    if not 0 <= extended.iterations <= LONGEST_TUNING:
+        yield f"extended.iterations: expected 0 to {LONGEST_TUNING}"
+    trained_type(extended.reordering_type)
 
 
 def network_mistakes(network: NetworkPlan, key: str) -> Iterator[str]:

@@ -26,7 +26,7 @@ from smt_bridge.build import budget, distillation, evaluation, student, tuning
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import COUNTS, BuildTexts, sides
 from smt_bridge.build.evaluation import Evaluation
-from smt_bridge.build.networks import FEATURES, ORDER, WORDS, feature_name
+from smt_bridge.build.networks import DESCRIPTIONS, FEATURES, ORDER, feature_name
 from smt_bridge.build.plan import NetworkPlan, extended_lines, reason_left_out
 from smt_bridge.build.training import EXTENDED_FEATURES, NETWORKS, RUNS
 from smt_bridge.build.tuning import PhraseBasedChoice
@@ -273,8 +273,8 @@ def weights_section(features: Sequence[FeatureFacts]) -> str:
 
 FEATURE_KINDS = {
     "PhraseDictionaryMemory": "phrase table", "LexicalReordering": "lexical reordering",
-    "KENLM": "count language model", "NeuralTranslation": WORDS["attention"], "NNJM": WORDS["joint"],
-    "CSLM": WORDS["cslm"], **EXTENDED_FEATURES,
+    "KENLM": "count language model", "NeuralTranslation": DESCRIPTIONS["attention"],
+    "NNJM": DESCRIPTIONS["joint"], "CSLM": DESCRIPTIONS["cslm"], **EXTENDED_FEATURES,
 }  # fmt: skip
 
 
@@ -286,15 +286,15 @@ def gather_facts(build: Build) -> Facts:
     if student.read_evaluation(build):
         outputs[STUDENT] = list(files.read_lines(build.work / student.OUTPUT))
     sources, references = (evaluation.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
-    test = TestSet(sources, [references], choose_tokenizer(language))
+    test, parts = TestSet(sources, [references], choose_tokenizer(language)), evaluation.parts(build)
     return Facts(
         title=f"{build.folder.resolve().name}: a hybrid system",
         dev=[SystemOutput(name, lines, test) for name, lines in outputs.items()],
         bleu=100 * result.lists,
         reason=chosen_reason(build, result),
         candidates=candidate_facts(build, result),
-        without={evaluation.parts(build)[part]: 100 * score for part, score in result.without.items()},
-        doubts={evaluation.parts(build)[part]: p for part, p in result.part_doubts.items()},
+        without={parts[part]: 100 * score for part, score in result.without.items()},
+        doubts={parts[part]: p for part, p in result.part_doubts.items()},
         sizes=size_facts(build),
         steps=step_facts(build),
         networks=[*(network_facts(build, row) for row in build.plan.networks), *student_facts(build)],
@@ -322,7 +322,7 @@ def plan_notes(build: Build) -> Iterator[str]:
         yield from extended_lines(plan)
     for name in ORDER:
         if not plan.has(name):
-            yield f"{WORDS[name]}: left out, {reason_left_out(name, plan)}"
+            yield f"{DESCRIPTIONS[name]}: left out, {reason_left_out(name, plan)}"
     yield from (decision for decision in plan.decisions.values() if decision)
 
 
@@ -369,8 +369,8 @@ def useless_networks(build: Build, result: Evaluation) -> Iterator[str]:
         p = result.part_doubts.get(feature_name(FEATURES[network.name]), 0.0)
         if p > build.plan.significance:
             yield (
-                f"The {WORDS[network.name]} adds nothing that is beyond chance (p = {p:.2f}): a system "
-                "without it would be faster."
+                f"The {DESCRIPTIONS[network.name]} adds nothing that is beyond chance (p = {p:.2f}): a "
+                "system without it would be faster."
             )
 
 
@@ -378,7 +378,9 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
     """Explain why this system was chosen."""
     name = tuning.phrase_based(build)
     if not build.plan.networks:
-        return f"The {name} system alone: the corpus or the budget is too small for networks."
+        late = build.plan.decisions.get("networks")
+        reason = "the build was behind its plan" if late else "the corpus or the budget is too small"
+        return f"The {name} system alone, without networks: {reason}."
     gain = 100 * (result.whole[tuning.HYBRID] - result.whole[name])
     p = result.doubts[name]
     test = (
@@ -394,7 +396,8 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
 def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
     """The systems with their BLEU on the development set, and the attention model alone, which could not be
     chosen."""
-    notes = {evaluation.NEURAL: "the attention model alone, beam 5; it could not be chosen"}
+    beam = f"beam {evaluation.BEAM.beam_size}"
+    notes = {evaluation.NEURAL: f"the attention model alone, {beam}; it could not be chosen"}
     earlier, choice = list[SystemFacts](), tuning.read_choice(build)
     if choice:
         note = "networks were added to the other phrase-based system" if build.plan.networks else ""
@@ -410,9 +413,11 @@ def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
     if taught := student.read_evaluation(build):
         for row in rows:
             row.rate = taught.teacher_rate if row.name == taught.teacher else None
+        exported = run_directory.is_exported(build.work / student.EXPORTED)
+        numbers = student.QUANTIZATION if exported else "computed by torch"
         note = (
             f"--quality fast: has learned from the {taught.teacher} system, whose raw text has BLEU "
-            f"{100 * taught.teacher_bleu:.2f}; int8, beam 5, raw text"
+            f"{100 * taught.teacher_bleu:.2f}; {numbers}, {beam}, raw text"
         )
         rows.append(SystemFacts(STUDENT, 100 * taught.bleu, note=note, p=taught.doubt, rate=taught.rate))
     return rows

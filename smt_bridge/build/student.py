@@ -16,7 +16,7 @@ import logging
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -109,13 +109,13 @@ class StudentTraining:
 
 @dataclass(frozen=True)
 class StudentEvaluation:
-    """The student beside the system that taught it, on the lines of the development set on which systems are
-    compared: cased BLEU, 0 to 1, of words as the tables have them, taken from raw text."""
+    """The student beside the system that taught it: cased BLEU, 0 to 1, on the lines of the development set
+    on which systems are compared. Their raw text is tokenized as for the tables."""
 
     teacher: str  # phrase-based or hybrid
     teacher_bleu: float
     bleu: float
-    doubt: float  # p-value: how doubtful it is that the teacher is better
+    doubt: float  # p-value of the teacher's gain over the student, see `evaluation.p_value`
     teacher_rate: float  # sentences a CPU second
     rate: float
 
@@ -277,10 +277,10 @@ def train_student(task: StudentTask) -> None:
     """Train or resume the student, then export its best checkpoint; without CTranslate2 copy it."""
     length, exported = read_training(Path()), Path(EXPORTED)
     assert length
-    training = {
+    training = cast(Content, task.content["training"]) | {
         "max_steps": length.updates, "validate_every": length.every, "warmup": length.warmup,
     }  # fmt: skip
-    content = changed_section(task.content, "training", training)
+    content = task.content | {"training": training}
     with log_to(FOLDER):
         run_training(config_file.from_mapping(content, TRANSFORMER))
         if run_directory.exists(exported):
@@ -290,13 +290,6 @@ def train_student(task: StudentTask) -> None:
             export(Path(RUN), exported, "best", QUANTIZATION)
         else:
             checkpoint.write_average(Path(RUN), exported, [run_directory.find_step(Path(RUN), "best")])
-
-
-def changed_section(content: Content, name: str, values: Mapping[str, object]) -> Content:
-    """A configuration with other values in one of its sections."""
-    section = content[name]
-    assert isinstance(section, dict)
-    return content | {name: section | dict(values)}
 
 
 def share(build: Build) -> float:
@@ -311,7 +304,7 @@ def share(build: Build) -> float:
 def evaluate(build: Build) -> None:
     """Translate the development set with the student, compare it with the system's translations, and measure
     the speed of both. Writes OUTPUT and EVALUATION."""
-    name = evaluation.read_evaluation(build).chosen
+    teacher_name = evaluation.read_evaluation(build).chosen
     target = BuildTexts(build.work).sides(build.config)[1]
     sources, raw = (evaluation.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
     references = loop.make_references([[" ".join(target.words(line)) for line in raw]])
@@ -321,18 +314,18 @@ def evaluate(build: Build) -> None:
 
     run = Run.load(build.work / EXPORTED, threads=1)
     run.translate(sources[:1])
-    lines, seconds = cpu_seconds(lambda: run.translate(sources))
-    taught = evaluation.raw_translations(build, name)
+    lines, seconds = cpu_seconds(lambda: run.translate(sources, evaluation.BEAM))
     teacher, few = Teacher(build), sample_lines(sources, RATED)
     decoder = teacher.load(teacher.config)
     decoder.translate(few[:1])
     _, teacher_seconds = cpu_seconds(lambda: decoder.translate(few))
-    taught_rows, rows = statistics(taught), statistics(lines)
+    teacher_rows = statistics(evaluation.raw_translations(build, teacher_name))
+    rows = statistics(lines)
     result = StudentEvaluation(
-        teacher=name,
-        teacher_bleu=evaluation.corpus_bleu(taught_rows),
+        teacher=teacher_name,
+        teacher_bleu=evaluation.corpus_bleu(teacher_rows),
         bleu=evaluation.corpus_bleu(rows),
-        doubt=evaluation.p_value(taught_rows, rows),
+        doubt=evaluation.p_value(teacher_rows, rows),
         teacher_rate=len(few) / teacher_seconds,
         rate=len(lines) / seconds,
     )

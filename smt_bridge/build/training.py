@@ -131,7 +131,7 @@ BACK_SOURCE, BACK_TARGET = f"{BACK}/train.source", f"{BACK}/train.target"
 TAG = "<bt>"
 NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # weights for decoding; run directories; training logs
 DONE = f"{NETWORKS}/done"
-FORMAT = "[%(asctime)s] %(levelname)s %(message)s"
+LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s"
 
 Content = dict[str, object]
 Task = TypeVar("Task")
@@ -202,24 +202,19 @@ def check_networks(build: Build, path: str) -> None:
 
 def network_task(build: Build, plan: NetworkPlan) -> TrainingTask:
     """Create the configuration of a network's training."""
-    content: Content = {name: dict(section) for name, section in plan.sections.items()}
-    training = dict(plan.sections.get("training", {}))
-    content["training"] = training | {
+    training = dict(plan.sections.get("training", {})) | {
         "batch_size": plan.batch, "max_steps": plan.updates, "validate_every": plan.every,
         "tensorboard": False,
     }  # fmt: skip
-    return TrainingTask(
-        name=plan.name,
-        preset=plan.preset,
-        content=content
-        | {
-            "run": f"{RUNS}/{plan.name}",
-            "seed": build.config.seed,
-            "threads": 1,
-            "matmul": build.plan.matmul,
-            "data": data_section(build, plan.name),
-        },
-    )
+    content: Content = {name: dict(section) for name, section in plan.sections.items()} | {
+        "training": training,
+        "run": f"{RUNS}/{plan.name}",
+        "seed": build.config.seed,
+        "threads": 1,
+        "matmul": build.plan.matmul,
+        "data": data_section(build, plan.name),
+    }
+    return TrainingTask(plan.name, plan.preset, content)
 
 
 def data_section(build: Build, name: Name) -> Content:
@@ -228,15 +223,10 @@ def data_section(build: Build, name: Name) -> Content:
     if name == "cslm":
         text = BuildTexts(build.work).lm() if build.plan.monolingual_network else f"{FOLDER}/train.target"
         return {
-            "train_text": text,
-            "dev_text": f"{FOLDER}/dev.target",
-            "target": target,
-            "max_length": LONGEST,
-        }
-    train, dev = (
-        {side: f"{FOLDER}/{part}.{side}" for side in ("source", "target")} for part in ("train", "dev")
-    )
-    texts: Content = {f"dev_{side}": path for side, path in dev.items()}
+            "train_text": text, "dev_text": f"{FOLDER}/dev.target", "target": target, "max_length": LONGEST,
+        }  # fmt: skip
+    train = {side: f"{FOLDER}/train.{side}" for side in ("source", "target")}
+    texts: Content = {f"dev_{side}": f"{FOLDER}/dev.{side}" for side in ("source", "target")}
     if name == "attention" and build.plan.back_translated:
         back = {"name": "back-translated", "source": BACK_SOURCE, "target": BACK_TARGET, "tag": TAG}
         texts["corpora"] = [{"name": "parallel", **train}, back]
@@ -296,7 +286,7 @@ def train_network(task: TrainingTask) -> None:
 def log_to(name: str) -> Iterator[None]:
     """Context that appends the messages of a training to LOGS/`name`.log."""
     handler = logging.FileHandler(f"{LOGS}/{name}.log", encoding="utf-8")
-    handler.setFormatter(logging.Formatter(FORMAT, "%Y-%m-%d %H:%M:%S"))
+    handler.setFormatter(logging.Formatter(LOG_FORMAT, "%Y-%m-%d %H:%M:%S"))
     logging.getLogger("nmt").addHandler(handler)
     try:
         yield

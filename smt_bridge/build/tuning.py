@@ -115,9 +115,7 @@ def tune_hybrid(build: Build) -> None:
 def new_columns(names: Sequence[str], features: Container[str]) -> list[int]:
     """Indices of the first weight of each of these features among all weights. `names`: such as LM0_0."""
     owners = pools.feature_names(names)
-    return [
-        column for column, owner in enumerate(owners) if owner in features and owners.index(owner) == column
-    ]
+    return [owners.index(owner) for owner in dict.fromkeys(owners) if owner in features]
 
 
 def phrase_based(build: Build) -> str:
@@ -129,10 +127,9 @@ def phrase_based(build: Build) -> str:
 
 def read_choice(build: Build) -> PhraseBasedChoice | None:
     """Read the comparison of the two phrase-based systems; None if there is only one."""
-    extended = build.plan.extended
-    if not extended or not extended.iterations:
-        return None
-    return read_record(build.work / DEV / CHOICE, PhraseBasedChoice)
+    if build.plan.extended and build.plan.extended.iterations:
+        return read_record(build.work / DEV / CHOICE, PhraseBasedChoice)
+    return None
 
 
 def ini_path(build: Build, name: str) -> Path:
@@ -148,8 +145,8 @@ def read_result(build: Build, name: str) -> TuningResult:
 def tune(build: Build, name: str, start: Ini, lines: int, new: Container[str] = ()) -> None:
     """Tune system `name` on `lines` lines of the development set, and write its ini with the tuned weights
     and its result to the folder DEV; resumes an unfinished tuning. `start`: the ini to tune, with paths
-    relative to DEV; `new`: features that it has beside those of a tuned system. Logs a warning if nothing is
-    gained. Errors as from `open_tuning` and `loop.run`."""
+    relative to DEV; `new`: names of the features whose weights have not been tuned yet. Logs a warning if
+    nothing is gained. Errors as from `open_tuning` and `loop.run`."""
     plan = build.plan.tuning
     moses_ini.write(build.work / DEV / f"{name}.start.ini", start)
     with locks.locked(tuning_folder(build, name), "smt-build"):
@@ -227,14 +224,16 @@ def open_tuning(build: Build, name: str, decoder: Decoder, source: list[str], ta
 
 def make_tuning(build: Build, name: str, names: list[str], sentences: int) -> Tuning:
     """Create the tuning of system `name`, without its finished iterations. `names`: of the D weights."""
-    plan, seed = build.plan.tuning, build.config.seed
-    config = TuneConfig(method=plan.method, iterations=plan.iterations, seed=seed)
-    if name != PHRASE_BASED:
-        extended = build.plan.extended
-        iterations = extended.iterations if extended and name == EXTENDED else plan.hybrid_iterations
-        config = TuneConfig(method=plan.hybrid_method, iterations=iterations, seed=seed)
-    folder, method = tuning_folder(build, name), TUNERS[config.method]()
-    return Tuning(folder, names, sentences, config, method, build.config.workers)
+    plan, extended = build.plan.tuning, build.plan.extended
+    method, iterations = plan.hybrid_method, plan.hybrid_iterations
+    if name == PHRASE_BASED:
+        method, iterations = plan.method, plan.iterations
+    elif extended and name == EXTENDED:
+        iterations = extended.iterations
+    config = TuneConfig(method=method, iterations=iterations, seed=build.config.seed)
+    return Tuning(
+        tuning_folder(build, name), names, sentences, config, TUNERS[method](), build.config.workers
+    )
 
 
 def tuning_folder(build: Build, name: str) -> Path:

@@ -71,6 +71,13 @@ def test_the_survey_counts_about_the_words_that_there_will_be(tmp_path: Path, gr
     assert len(texts.lines("lm.target")) == found.pairs + 200 and texts.lm() == "corpus/lm.target"
 
 
+def test_monolingual_lines_without_words_are_dropped(tmp_path: Path, grammar: ModuleType) -> None:
+    """Tokenization removes control characters and special blanks."""
+    (tmp_path / "more.fr").write_text("\x01\nUn chat .\n\u3000\n", encoding="utf-8")
+    texts = prepared(config(tmp_path, grammar, monolingual=str(tmp_path / "more.fr")))
+    assert len(list(texts.monolingual())) == 1 and "" not in texts.lines("lm.target")
+
+
 def test_workers_change_nothing(tmp_path: Path, grammar: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     given = config(tmp_path, grammar, workers=2)
     chunks: list[int] = []
@@ -80,7 +87,7 @@ def test_workers_change_nothing(tmp_path: Path, grammar: ModuleType, monkeypatch
         return begin()(list(lines))
 
     monkeypatch.setattr(corpus, "convert_lines", convert)
-    monkeypatch.setattr(corpus, "SEVERAL", 1)
+    monkeypatch.setattr(corpus, "PARALLEL_PAIRS", 1)
     prepared(given)
     assert set(chunks) == {2}
 

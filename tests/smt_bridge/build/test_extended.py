@@ -14,8 +14,7 @@ from nmt.io import files
 from smt_bridge import load, train_system
 from smt_bridge.build import evaluation, pipeline, plan, report, training, tuning
 from smt_bridge.build.config import Build, BuildConfig
-from smt_bridge.build.phrase_features import ExtendedPlan, PhraseFeatures
-from smt_bridge.build.plan import Plan
+from smt_bridge.build.plan import ExtendedPlan, PhraseFeatures, Plan
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder.translation import PhraseTranslation
 from smt_bridge.hybrid import folder as hybrid

@@ -165,6 +165,18 @@ def test_a_file_that_grows_too_large_is_named_and_nothing_of_it_is_left(
     assert not (tuned_build.folder / "networks" / "joint").exists()
 
 
+def test_a_copy_that_fails_leaves_the_folder_that_it_would_replace(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    for name, size in (("new", 9000), ("old", 9)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "weights").write_bytes(bytes(size))
+    request.getfixturevalue("small_files")
+    with pytest.raises(UserError, match="weights: cannot write"):
+        pipeline.copy_folder(tmp_path / "new", tmp_path / "old")
+    assert (tmp_path / "old" / "weights").read_bytes() == bytes(9) and not (tmp_path / "old.part").exists()
+
+
 def test_a_phrase_based_system_has_no_networks(tuned_build: Build) -> None:
     found = {"chosen": "phrase-based", "whole": {}, "lists": 0.5, "without": {}}
     (tuned_build.work / "evaluation.json").write_text(json.dumps(found))

@@ -13,7 +13,9 @@ from nmt.analysis.curves import LearningCurve
 from nmt.analysis.systems import SystemOutput, TestSet
 from nmt.io import files
 from nmt.metrics import corpus_bleu
-from smt_bridge.build import budget, evaluation, tuning
+from smt_bridge.build import budget, evaluation, student, tuning
+from smt_bridge.build.config import Build, BuildConfig, write_record
+from smt_bridge.build.evaluation import Evaluation
 from smt_bridge.build.report import (
     SIGNATURE,
     Facts,
@@ -21,12 +23,14 @@ from smt_bridge.build.report import (
     NetworkFacts,
     StepFacts,
     SystemFacts,
+    candidate_facts,
+    chosen_reason,
     gather_facts,
     html,
     write,
 )
 from tests.browser import opened
-from tests.smt_bridge.build.builds import decodable
+from tests.smt_bridge.build.builds import decodable, small_plan
 
 # ---- test report -------------------------------------------------------------------------------------------
 
@@ -188,3 +192,21 @@ def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest
     assert made.sizes == {"pairs read": 3, "lines used for tuning": 8}
     assert len(made.dev[0].test.sources) == len(made.dev[0].hypotheses) == 8
     assert {one.name for one in made.features} >= {"LM0", "TranslationModel0"} and not made.networks
+
+
+@pytest.mark.parametrize(("version", "computed"), [("nmt-ctranslate2 1", "int8"), ("1", "by torch")])
+def test_the_student_is_described_as_it_is_computed(tmp_path: Path, version: str, computed: str) -> None:
+    build = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(tmp_path)), small_plan())
+    scores = student.StudentEvaluation("hybrid", 0.5, 0.4, 0.01, 2.0, 20.0)
+    write_record(build.work / student.EVALUATION, scores)
+    files.write_text(build.work / student.DONE, [version])
+    row = candidate_facts(build, Evaluation("hybrid", {}, 0.5))[-1]
+    assert row.name == "student" and f"{computed}, beam 5" in row.note
+
+
+def test_a_late_build_says_why_it_has_no_networks(tmp_path: Path) -> None:
+    build = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(tmp_path)), small_plan())
+    result = Evaluation("phrase-based", {}, 0.5)
+    assert "the corpus or the budget is too small" in chosen_reason(build, result)
+    build.plan.decisions["networks"] = "behind schedule before networks"
+    assert "the build was behind its plan" in chosen_reason(build, result)
