@@ -8,6 +8,7 @@ and the paired bootstrap of searching with the attention model against rescoring
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 from nmt.analysis.statistics import paired_bootstrap
 from nmt.io import files
@@ -29,8 +30,7 @@ def outputs(rows: Path, name: str, part: str) -> list[list[str]]:
 
 def mean_bleu(rows: Path, name: str, part: str, references: list[list[str]]) -> float:
     """Mean BLEU of the seeds, on the tokens as they are."""
-    scores = [corpus_bleu(lines, references, "none").score for lines in outputs(rows, name, part)]
-    return sum(scores) / len(scores)
+    return fmean(corpus_bleu(lines, references, "none").score for lines in outputs(rows, name, part))
 
 
 def best(rows: Path, dev: str, names: Sequence[str]) -> str:
@@ -62,9 +62,8 @@ def p_values(rows: Path, first: str, second: str, references: list[list[str]]) -
         if base == ours:
             values.append("-")
         else:
-            values.append(
-                f"{paired_bootstrap([first, second], [base, ours], references, 'none')[0][1].p:.3f}"
-            )
+            scores, _ = paired_bootstrap([first, second], [base, ours], references, "none")
+            values.append(f"{scores[1].p:.3f}")
     return values
 
 

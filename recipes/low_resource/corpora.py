@@ -10,6 +10,7 @@ stderr.
 
 import os
 import random
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -44,11 +45,11 @@ def text_paths(data: str, out: Path) -> dict[str, list[str]]:
     `generated` is written to `out` if it does not exist."""
     data_root = Path(os.environ.get("NMT_DATA", ""))
     names = {"train": "train", "dev": "dev", "test": "test"}
-    folder, ending = Path(data), ""
+    folder, ending = Path(data), ""  # `ending`: of the files of the training text
     if data == "multi30k":
         folder, names = data_root / "multi30k", {"train": "train", "dev": "val", "test": "test_2016_flickr"}
     elif data == "tatoeba":
-        folder, ending = data_root / "tatoeba-enfr", ".gz"  # of the training text
+        folder, ending = data_root / "tatoeba-enfr", ".gz"
     elif data == "generated":
         folder = out / "grammar"
         if not (folder / "test.fr").exists():
@@ -60,6 +61,12 @@ def text_paths(data: str, out: Path) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) < 4 or not all(re.fullmatch("[1-9][0-9]*", size) for size in sys.argv[3:]):
+        print(
+            "usage: corpora.py multi30k|tatoeba|generated|DIR OUT SIZE ..., sizes of 1 or more",
+            file=sys.stderr,
+        )
+        sys.exit(2)
     try:
         main(sys.argv[1], Path(sys.argv[2]), [int(size) for size in sys.argv[3:]])
     except UserError as error:

@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import fmean
 
 from nmt.analysis import plots
 from nmt.analysis.actions import ResultTable
@@ -44,16 +45,10 @@ def main(out: Path, reference: str, name: str) -> None:
         for seed in sorted(scores[size]["hybrid"]):
             p, signature = p_value(lines[size, part, seed], lines[size, "hybrid", seed], references)
             p_values.append(p)
-        means = [mean(scores[size][system]) if scores[size][system] else None for system in SYSTEMS]
+        means = [fmean(values) if (values := scores[size][system].values()) else None for system in SYSTEMS]
         rows.append([size, len(scores[size]["hybrid"]), *means, part, gain, " ".join(p_values)])
-    columns = {
-        "pairs": "",
-        "seeds": "",
-        **dict.fromkeys(SYSTEMS, ".2f"),
-        "better part": "",
-        "gain": "+.2f",
-        "p": "",
-    }
+    columns = {"pairs": "", "seeds": "", **dict.fromkeys(SYSTEMS, ".2f")}
+    columns |= {"better part": "", "gain": "+.2f", "p": ""}
     table = [
         *ResultTable(columns, rows).lines(),
         f"# BLEU on {reference}, mean of the seeds; p: hybrid against the better part, seed by seed",
@@ -64,16 +59,11 @@ def main(out: Path, reference: str, name: str) -> None:
     draw(scores, name, out)
 
 
-def mean(by_seed: Mapping[int, float]) -> float:
-    """The mean score of the seeds."""
-    return sum(by_seed.values()) / len(by_seed)
-
-
 def compare(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
     """The name of the part with the higher mean BLEU, and the hybrid's gain over it. `scores`: system -> seed
     -> BLEU, of the hybrid and of one part or both."""
-    part = max((name for name in PARTS if scores.get(name)), key=lambda name: mean(scores[name]))
-    return part, mean(scores["hybrid"]) - mean(scores[part])
+    part = max((name for name in PARTS if scores.get(name)), key=lambda name: fmean(scores[name].values()))
+    return part, fmean(scores["hybrid"].values()) - fmean(scores[part].values())
 
 
 def p_value(part: list[str], hybrid: list[str], references: list[list[str]]) -> tuple[str, str]:
@@ -93,10 +83,10 @@ def draw(scores: Scores, name: str, out: Path) -> None:
         seeds = {size: each[system] for size, each in sorted(scores.items()) if each[system]}
         axes.errorbar(
             list(seeds),
-            [mean(by_seed) for by_seed in seeds.values()],
+            [fmean(by_seed.values()) for by_seed in seeds.values()],
             yerr=[
-                [mean(by_seed) - min(by_seed.values()) for by_seed in seeds.values()],
-                [max(by_seed.values()) - mean(by_seed) for by_seed in seeds.values()],
+                [fmean(by_seed.values()) - min(by_seed.values()) for by_seed in seeds.values()],
+                [max(by_seed.values()) - fmean(by_seed.values()) for by_seed in seeds.values()],
             ],
             color=color,
             marker="o",

@@ -1,9 +1,12 @@
 """Print table 4.1 of van Merriënboer 2018: for each row the BLEU of three seeds, their mean, and p of the
-paired bootstrap against the baseline with the same seed: table.py FOLDER REFERENCE ROW ..., the baseline
-first."""
+paired bootstrap against the baseline, which is the first row, with the same seed.
+
+    python recipes/phrase_scores/table.py FOLDER REFERENCE ROW ...
+"""
 
 import sys
 from pathlib import Path
+from statistics import fmean
 
 from nmt.analysis.statistics import paired_bootstrap
 from nmt.io import files
@@ -35,7 +38,7 @@ def main(folder: Path, reference: str, names: list[str]) -> None:
             rows, notes = paired_bootstrap(["baseline", "row"], [base, ours], references, "none")
             scores.append(rows[1].bleu)
             p_values.append(f"{rows[1].p:.3f}")
-        mean = sum(scores) / len(scores)
+        mean = fmean(scores)
         baseline = baseline or mean
         columns = [*(f"{score:.2f}" for score in scores), f"{mean:.2f}", f"{mean - baseline:+.2f}"]
         print("\t".join([name, *columns, *p_values]))

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
+from statistics import fmean
 from tempfile import TemporaryDirectory
 
 from nmt.compute.device import set_up_device
@@ -44,17 +45,9 @@ DIRECTIONS = ("multi30k:en-fr", "multi30k:fr-en", "tatoeba:en-fr")
 SAVES = 20  # checkpoints of a training; presets average the last 5 or 10
 MEASURED, ROUNDS = 2.5, 3  # seconds of a measurement, and their number: in turn, as other load disturbs them
 COLUMNS = (
-    "direction",
-    "pairs",
-    "minutes",
-    "preset",
-    "updates",
-    "seeds",
-    "last",
+    "direction", "pairs", "minutes", "preset", "updates", "seeds", "last", "range", "mean of checkpoints",
     "range",
-    "mean of checkpoints",
-    "range",
-)
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -294,7 +287,7 @@ def table(trainings: Iterable[Training]) -> list[str]:
 def mean_and_range(scores: Sequence[BleuScore]) -> tuple[str, str]:
     """Format the mean of scores, and the lowest and the highest one."""
     values = [score.score for score in scores]
-    return f"{sum(values) / len(values):.2f}", f"{min(values):.2f} to {max(values):.2f}"
+    return f"{fmean(values):.2f}", f"{min(values):.2f} to {max(values):.2f}"
 
 
 def speeds(setups: Sequence[Setup]) -> Iterator[str]:

@@ -110,19 +110,19 @@ def main() -> int:
                 outputs = [plain(line) for line in files.read_lines(args.smt)]
                 if len(outputs) != len(rows):
                     raise UserError(f"{args.smt}: {len(outputs)} lines, but the test set has {len(rows)}")
-                rows, names = (
-                    [(*row, output) for row, output in zip(rows, outputs, strict=True)],
-                    ["en", "fr", "smt"],
-                )
+                rows = [(*row, output) for row, output in zip(rows, outputs, strict=True)]
+                names.append("smt")
             if args.long:
                 rng, passes = random.Random(f"{SEED} {part}"), PASSES if part == "train" else 1
                 rows = [row for _ in range(passes) for row in join_rows(rows, rng) if fits(row)]
+            if not rows:
+                raise UserError(
+                    f"{args.corpus}: no lines for {part}; its text is empty or its lines are too short"
+                )
             for name, column in zip(names, zip(*rows, strict=True), strict=True):
                 files.write_text(args.output / f"{part}.{name}", column)
-            print(
-                f"{part}: {len(rows):,} lines, {sum(len(files.split_words(row[0])) for row in rows):,} "
-                "source words"
-            )
+            words = sum(len(files.split_words(row[0])) for row in rows)
+            print(f"{part}: {len(rows):,} lines, {words:,} source words")
     except UserError as error:
         print(error, file=sys.stderr)
         return 2

@@ -45,8 +45,12 @@ def main() -> None:
     print(corpus_bleu([row[2] for row in rows], references))
     print(f"word for word: {corpus_bleu([row[3] for row in rows], references)}")
     print(f"run directory: {out / 'model'}")
-    written = [out / "test.fr", *sorted((out / "analysis").iterdir()), out / "phrase-table.scored.gz"]
-    print("files written: " + " ".join(map(str, written)))
+    print(
+        "files written:",
+        out / "test.fr",
+        *sorted((out / "analysis").iterdir()),
+        out / "phrase-table.scored.gz",
+    )
 
 
 if __name__ == "__main__":

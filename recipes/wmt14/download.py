@@ -1,4 +1,6 @@
-"""Download the corpora of a list, resuming interrupted downloads: download.py CORPORA.tsv DIR [NAME ...]
+"""Download the corpora of a list, resuming interrupted downloads.
+
+    python recipes/wmt14/download.py CORPORA.tsv DIR [NAME ...]
 
 DIR/checksums.tsv records the SHA-256 of each file at its first download, since it is not known in advance;
 later calls check it.
@@ -9,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 from pathlib import Path
 
 from nmt.errors import DataError, UserError
@@ -57,7 +60,7 @@ def fetch(name: str, address: str, folder: Path) -> None:
             try:
                 resume(address, part)
                 break
-            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+            except (urllib.error.URLError, HTTPException, ConnectionError, TimeoutError) as error:
                 if attempt == TRIES or (
                     isinstance(error, urllib.error.HTTPError) and error.code in (401, 403, 404, 410)
                 ):
@@ -86,8 +89,8 @@ def fetch(name: str, address: str, folder: Path) -> None:
 
 def resume(address: str, part: Path) -> None:
     """Download a file to `part`. If this exists, it is the beginning of the file, and only the rest is
-    downloaded where the server supports ranges. ConnectionError if the connection ends early; also the errors
-    of urllib."""
+    downloaded where the server supports ranges. ConnectionError or HTTPException if the connection ends
+    early; also the errors of urllib."""
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(address, headers={"Range": f"bytes={have}-"} if have else {})
     try:

@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.cli.arguments import integer
 from nmt.io import files
 from nmt.io.progress import Progress
 
@@ -555,9 +556,11 @@ def write_archive(archive: Path, paths: list[Path], members: list[str]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--pairs", type=int, required=True)
-    parser.add_argument("--mono", type=int, help="lines of monolingual text; default: half of the pairs")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pairs", type=integer(1), required=True)
+    parser.add_argument(
+        "--mono", type=integer(0), help="lines of monolingual text; default: half of the pairs"
+    )
+    parser.add_argument("--seed", type=integer(0), default=1)
     args = parser.parse_args()
     mono = args.pairs // 2 if args.mono is None else args.mono
     held_out = min(HELD_OUT, max(1, args.pairs // 10))

@@ -1,5 +1,6 @@
-"""Extract the texts of downloaded archives into a pair of files for each kind: unpack.py CORPORA.tsv
-DOWNLOADS OUT
+"""Extract the texts of downloaded archives into a pair of files for each kind.
+
+    python recipes/wmt14/unpack.py CORPORA.tsv DOWNLOADS OUT
 
 OUT/parallel.en OUT/parallel.fr   all parallel corpora
 OUT/mono.fr                       monolingual text
@@ -12,6 +13,7 @@ import html
 import re
 import sys
 import tarfile
+import zlib
 from pathlib import Path
 from typing import IO
 
@@ -19,13 +21,14 @@ from nmt.errors import DataError, UserError
 from nmt.io import files
 
 BLOCK = 1 << 20
+DAMAGES = (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError)  # errors that unpacking raises
 SEGMENT = re.compile(rb"<seg[^>]*>(.*?)</seg>", re.DOTALL)
 
 
 def main(listing: str, downloads: Path, out: Path) -> None:
     """Extract the texts of a list from the folder `downloads` into the folder `out`; existing files are not
-    written again. DataError for a list that cannot be read, and for a missing archive or member; UserError
-    for a file that cannot be written."""
+    written again. DataError for a list that cannot be read, for a missing or damaged archive, and for a
+    missing member; UserError for a file that cannot be written."""
     out.mkdir(parents=True, exist_ok=True)
     parts: dict[str, list[tuple[Path, str]]] = {}
     for number, line in enumerate(files.read_lines(listing), 1):
@@ -47,13 +50,18 @@ def main(listing: str, downloads: Path, out: Path) -> None:
         if not (out / name).exists():
             with files.Writing(out / name) as sink:
                 for archive, member in sources:
-                    copy(archive, member, sink)
+                    try:
+                        copy(archive, member, sink)
+                    except DAMAGES as error:
+                        raise DataError(
+                            f"{archive}: damaged ({error}); remove it and run download.py again"
+                        ) from error
 
 
 def copy(archive: Path, member: str, sink: files.Output) -> None:
-    """Write the text of a member of an archive to `sink`; a file that is not an archive is itself the member.
-    DataError if the archive lacks the member."""
-    if not tarfile.is_tarfile(archive):
+    """Write the text of a member of a tar archive to `sink`; a file with the name of the member is the member
+    itself. DataError if the archive lacks the member; one of DAMAGES if it cannot be unpacked."""
+    if archive.name == member:
         with open(archive, "rb") as stream:
             copy_lines(stream, member, sink)
         return
@@ -69,13 +77,16 @@ def copy(archive: Path, member: str, sink: files.Output) -> None:
 
 def copy_lines(stream: IO[bytes], member: str, sink: files.Output) -> None:
     """Write the text of a member to `sink`: the content of a gzip file, the segments of SGML, one a line, or
-    the file as it is."""
+    the file as it is. DataError for SGML that is not UTF-8."""
     if member.endswith(".gz"):
         with gzip.open(stream) as unpacked:
             copy_text(unpacked, sink)
     elif member.endswith(".sgm"):
-        for segment in SEGMENT.findall(stream.read()):
-            sink.write(html.unescape(segment.decode("utf-8")).strip().encode() + b"\n")
+        content = stream.read()
+        for segment in SEGMENT.finditer(content):
+            number = 1 + content.count(b"\n", 0, segment.start())
+            text = html.unescape(files.decode(segment[1], member, number))
+            sink.write(text.replace("\n", " ").strip().encode() + b"\n")
     else:
         copy_text(stream, sink)
 

@@ -77,10 +77,15 @@ def table(path: Path) -> list[list[str]]:
             "distillation.sh: unknown option --quik",
         ),
         ("properties/corpus.py", "multi30k OUT", "", "set NMT_DATA"),
+        ("properties/corpus.py", "multi30k OUT/out --long", "OUT", "multi30k: no lines for train"),
         ("low_resource/corpora.py", "tatoeba OUT 5", "OUT", "train.en.gz: cannot read"),
+        ("low_resource/corpora.py", "tatoeba OUT 5 1k", "OUT", "usage: corpora.py"),
+        ("low_resource/corpora.py", "tatoeba OUT 0", "OUT", "usage: corpora.py"),
     ],
 )
 def test_mistakes_are_one_line(script: str, options: str, data: str, message: str, tmp_path: Path) -> None:
+    for language in ("en", "fr"):  # a line that is too short for the recipe properties
+        files.write_text(tmp_path / f"multi30k/tok/train.lc.norm.tok.{language}", ["yes"])
     given = options.replace("OUT", str(tmp_path)).split()
     done = run(RECIPES / script, *given, NMT_DATA=data.replace("OUT", str(tmp_path)))
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1

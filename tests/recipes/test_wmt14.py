@@ -21,7 +21,8 @@ CONTENT = bytes(range(256)) * 40
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Counts what it sends. `/plain` knows no ranges, `/broken` ends early the first time."""
+    """Counts what it sends. `/plain` knows no ranges; `/broken` and `/chunked`, which sends no length, end
+    early the first time."""
 
     sent: list[tuple[str, int]]
     content = CONTENT
@@ -49,9 +50,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_response(206)
         else:
             self.send_response(200)
-        self.send_header("Content-Length", str(len(content) - begin))
+        chunked = self.path.startswith("/chunked") and self.server.broken
+        if chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+        else:
+            self.send_header("Content-Length", str(len(content) - begin))
         self.end_headers()
         part = content[begin:]
+        if chunked:
+            self.server.broken = False
+            self.wfile.write(b"%x\r\n%s" % (len(part), part[:50]))
+            return
         if self.path.startswith("/broken") and self.server.broken:
             self.server.broken = False
             part = part[:100]
@@ -73,7 +82,10 @@ def server() -> Iterator[Server]:
 
 def download(folder: Path, server: Server, *names: str) -> subprocess.CompletedProcess[str]:
     base = f"http://127.0.0.1:{server.server_address[1]}"
-    paths = "good whole/one.tgz plain plain/two.tgz broken broken/three.tgz missing missing/four.tgz".split()
+    paths = (
+        "good whole/one.tgz plain plain/two.tgz broken broken/three.tgz missing missing/four.tgz "
+        "chunked chunked/five.tgz"
+    ).split()
     rows = [f"parallel\t{name}\t{base}/{path}\tx" for name, path in zip(paths[::2], paths[1::2], strict=True)]
     (folder / "list.tsv").write_text("\n".join(["# kind\tname\taddress", *rows, ""]))
     return script("download.py", folder / "list.tsv", folder / "out", *names)
@@ -103,6 +115,13 @@ def test_resume(server: Server, tmp_path: Path) -> None:
         ("/broken/three.tgz", len(CONTENT) - 100),
     ]
     assert not list((tmp_path / "out").glob("*.part"))
+
+
+@pytest.mark.ci
+def test_a_chunked_answer_that_ends_early_is_asked_for_again(server: Server, tmp_path: Path) -> None:
+    done = download(tmp_path, server, "chunked")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "five.tgz").read_bytes() == CONTENT
 
 
 def test_checksum_is_recorded_then_checked(server: Server, tmp_path: Path) -> None:
@@ -144,7 +163,7 @@ def test_unpack(tmp_path: Path) -> None:
     archive("a.tgz", {"t/a.en": b"one\n", "t/a.fr": b"un\n"})
     archive("b.tar", {"b.en.gz": gzip.compress(b"two\n"), "b.fr.gz": gzip.compress(b"deux\n")})
     (downloads / "m.fr.gz").write_bytes(gzip.compress(b"mono\n"))
-    sgml = '<doc>\n<seg id="1"> A &amp; B </seg>\n<seg id="2">C</seg></doc>'
+    sgml = '<doc>\n<seg id="1"> A &amp;\nB </seg>\n<seg id="2">C</seg></doc>'
     archive("test.tgz", {"src.en.sgm": sgml.encode(), "ref.fr.sgm": sgml.replace("C", "é").encode()})
     (tmp_path / "list.tsv").write_text(
         "parallel\ta\thttp://x/a.tgz\tt/a.en t/a.fr\nparallel\tb\thttp://x/b.tar\tb.en.gz "
@@ -158,8 +177,21 @@ def test_unpack(tmp_path: Path) -> None:
     assert text["parallel.fr"] == "un\ndeux\n" and text["parallel.en"].endswith("two\n")
     assert text["mono.fr"] == "mono\n"
     assert text["test.en"] == "A & B\nC\n" and text["test.fr"] == "A & B\né\n"
-    (downloads / "m.fr.gz").unlink()
+    (downloads / "a.tgz").write_text("<html>not found</html>")  # what a server sends where the file has moved
+    (tmp_path / "text" / "parallel.en").unlink()
+    done = script(*given)
+    assert done.returncode == 2 and "a.tgz: damaged" in done.stderr and done.stderr.count("\n") == 1
+    archive("a.tgz", {"t/a.en": b"one\n"})
+    archive("test.tgz", {"src.en.sgm": b"<seg>a</seg>\n<seg>\xe9</seg>", "ref.fr.sgm": b""})
+    (tmp_path / "text" / "test.en").unlink()
+    done = script(*given)
+    assert done.returncode == 2 and "src.en.sgm:2: byte 0xe9" in done.stderr
+    archive("test.tgz", {"src.en.sgm": sgml.encode()})
+    (downloads / "m.fr.gz").write_bytes(gzip.compress(b"mono\n")[:-9])
     (tmp_path / "text" / "mono.fr").unlink()
+    done = script(*given)
+    assert done.returncode == 2 and "m.fr.gz: damaged" in done.stderr and done.stderr.count("\n") == 1
+    (downloads / "m.fr.gz").unlink()
     done = script(*given)
     assert done.returncode == 2 and "m.fr.gz: does not exist; run download.py first" in done.stderr
 
