@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # Cho et al. 2014a; van Merriënboer 2018, table 4.1: a phrase-based system, with the RNN's phrase scores, with a CSLM inside the search,
 # with a word penalty. Every row is tuned by decoding, then again with three seeds on all its n-best lists.
-# usage: run.sh [--engine embedded|moses] [--data DIR|generated] [--networks DIR] [--out DIR] [--controls] [--rows "ROW ..."] [--workers N]
+# usage: run.sh [--engine embedded|moses] [--data DIR|generated] [--networks DIR] [--out DIR] [--lm-text FILE] [--controls] [--rows "ROW ..."] [--workers N] [--quick]
 #   --data      folder with train, dev and test .en and .fr, tokenized and escaped; or `generated`: the corpus of the quickstart's grammar (default)
 #   --networks  run directories of networks.sh: short-translation, cslm ...; without it they are trained
-#   --lm-text   text of the count model; the target side of train unless given      --quick  two iterations of tuning, for a dry run
+#   --lm-text   text of the count model; the target side of train unless given
 #   --controls  also: + inverse RNN, + proposals, the networks with all words
+#   --rows      rows to tune; default: all
+#   --quick     two iterations of tuning, for a dry run
 # The script can be stopped and started again; finished steps are not repeated.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -51,7 +53,6 @@ for part in train dev test; do for l in en fr; do
 done; done
 mkdir -p "$out"
 say() { printf '\n== %s\n' "$*"; }
-done_() { [ -s "$1" ]; }
 
 say "model: alignment, tables, language model"
 smt-train "$out/model" -s "$data/train.en" -t "$data/train.fr" ${lm_text:+--lm-text "$lm_text"} --memory 2
@@ -64,46 +65,57 @@ fi
 
 # The pairs that dev and test can use: a tenth of the work for everything that follows.
 say "tables: filtered, then one more column for each feature"
-base=$out/tables/baseline
+base=$out/tables/baseline reordering=reordering-table.wbe-msd-bidirectional-fe.gz
 mkdir -p "$base"
-done_ "$base/phrase-table.gz" || smt-filter-table "$out/model/phrase-table.gz" -i "$data/dev.en" "$data/test.en" -o "$base/phrase-table.gz" \
-    --reordering "$out/model/reordering-table.wbe-msd-bidirectional-fe.gz" --reordering-output "$base/reordering-table.wbe-msd-bidirectional-fe.gz"
-cp -f "$out/model/moses.ini" "$base/moses.ini"
-cp -f "$out/model/lm.arpa.gz" "$base/lm.arpa.gz"
+[ -s "$base/phrase-table.gz" ] || smt-filter-table "$out/model/phrase-table.gz" -i "$data/dev.en" "$data/test.en" -o "$base/phrase-table.gz" \
+    --reordering "$out/model/$reordering" --reordering-output "$base/$reordering"
+cp -f "$out/model/moses.ini" "$out/model/lm.arpa.gz" "$base"
 
 # table NEW OLD FEATURE: the table of OLD with one more column
 table() {
     new=$out/tables/$1 old=$out/tables/$2
     mkdir -p "$new"
-    done_ "$new/phrase-table.gz" || smt-score-table "$old/phrase-table.gz" -f "$3" -o "$new/phrase-table.gz" --checkpoint last --workers "$workers" --resume \
+    [ -s "$new/phrase-table.gz" ] || smt-score-table "$old/phrase-table.gz" -f "$3" -o "$new/phrase-table.gz" --checkpoint last --workers "$workers" --resume \
         $(case $3 in translation=*) echo --report "$out/analysis/$1" ;; esac) # scatter, best phrases, coverage: the analyses of chapter 4
-    for file in lm.arpa.gz reordering-table.wbe-msd-bidirectional-fe.gz; do cp -f "$old/$file" "$new/$file"; done
+    cp -f "$old/lm.arpa.gz" "$old/$reordering" "$new"
     cp -f "$old/moses.ini" "$new/before.ini" # in its own folder, so that its paths name the tables there
     smt-ini add-feature "$new/before.ini" --name TranslationModel0 --weight 0.2 -o "$new/moses.ini"
 }
-# with_cslm ROW: the same tables, and the CSLM in the search
-with_cslm() {
-    place=$(cd "$networks/cslm" && pwd)
-    smt-ini add-feature "$out/tables/$1/moses.ini" --line "CSLM name=CSLM0 factor=0 path=$place normalized=true" --weight 0.25 -o "$out/tables/$1/cslm.ini"
+# add_cslm ROW: the same tables, and the CSLM in the search
+add_cslm() {
+    smt-ini add-feature "$out/tables/$1/moses.ini" --line "CSLM name=CSLM0 factor=0 path=$(cd "$networks/cslm" && pwd) normalized=true" --weight 0.25 \
+        -o "$out/tables/$1/cslm.ini"
+}
+# The row + proposals: the network's own options beside the table's, with the RNN column for all of them.
+propose() {
+    new=$out/tables/proposals
+    mkdir -p "$new"
+    if [ ! -s "$new/phrase-table.gz" ]; then
+        smt-propose "$base/phrase-table.gz" "$networks/full-translation" --inverse "$networks/full-inverse" --checkpoint last --lexical "$out/model/lex" \
+            -i "$data/dev.en" "$data/test.en" -o "$new/proposed.gz" --reordering "$base/$reordering" --reordering-output "$new/$reordering"
+        smt-score-table "$new/proposed.gz" -f "translation=$networks/full-translation" --checkpoint last -o "$new/phrase-table.gz" --workers "$workers"
+    fi
+    cp -f "$base/lm.arpa.gz" "$new"
+    cp -f "$base/moses.ini" "$new/before.ini"
+    smt-ini add-feature "$new/before.ini" --name TranslationModel0 --weight 0 --weight 0.2 -o "$new/moses.ini"
 }
 table rnn baseline "translation=$networks/short-translation"
 table rnn-wp rnn "unknown-words=$networks/short-translation"
-with_cslm rnn
-with_cslm rnn-wp
+add_cslm rnn
+add_cslm rnn-wp
 plan="baseline rnn cslm-rnn cslm-rnn-wp"
 if [ -n "$controls" ]; then
     table rnn-inverse rnn "inverse=$networks/short-inverse"
     table full-rnn baseline "translation=$networks/full-translation"
     table full-rnn-inverse full-rnn "inverse=$networks/full-inverse"
-    with_cslm full-rnn
-    with_cslm full-rnn-inverse
-    with_cslm rnn-inverse
-    $here/proposals.sh "$out" "$networks" "$data" "$workers"
+    add_cslm full-rnn
+    add_cslm full-rnn-inverse
+    add_cslm rnn-inverse
+    propose
     plan="$plan rnn-inverse cslm-rnn-inverse proposals full-rnn full-cslm-rnn full-cslm-rnn-inverse"
 fi
-ini_of() { # ROW -> its configuration
+row_ini() { # ROW -> its configuration
     case $1 in
-        baseline) echo "$out/tables/baseline/moses.ini" ;;
         cslm-*) echo "$out/tables/${1#cslm-}/cslm.ini" ;;
         full-cslm-*) echo "$out/tables/full-${1#full-cslm-}/cslm.ini" ;;
         *) echo "$out/tables/$1/moses.ini" ;;
@@ -112,7 +124,7 @@ ini_of() { # ROW -> its configuration
 mkdir -p "$out/rows"
 for row in ${rows:-$plan}; do
     say "row $row: tune, then translate the test set with each seed's weights"
-    $here/row.sh "$engine" "$row" "$(ini_of "$row")" "$data" "$out/rows" "$workers" "${tuning[@]}"
+    $here/row.sh "$engine" "$row" "$(row_ini "$row")" "$data" "$out/rows" "$workers" "${tuning[@]}"
 done
 
 say "report"
