@@ -41,14 +41,14 @@ inverse() { # both sides exchanged, and the points of the alignment
     joint joint-inverse data.train_source="$data/train.fr" data.train_target="$data/train.en" data.dev_source="$data/dev.fr" data.dev_target="$data/dev.en" \
         data.source.language=fr data.target.language=en data.alignment="$out/train.inverse.align" data.dev_alignment="$out/dev.inverse.align"
 }
-attention 1 & one=$!
-attention 2 & two=$!
-wait $one; wait $two
+attention 1 & first=$!
+attention 2 & second=$!
+wait $first; wait $second
 align
-joint joint & one=$!
-CONTROLS=no PHRASES=$([ -n "$table" ] && echo yes || echo no) recipes/phrase_scores/networks.sh "$data" "$table" "$out" "${MINUTES:-40}" "${SHORT:-1500}" & two=$!
-wait $one; wait $two
+joint joint & first=$!
+CONTROLS=no PHRASES=$([ -n "$table" ] && echo yes || echo no) recipes/phrase_scores/networks.sh "$data" "$table" "$out" "${MINUTES:-40}" "${SHORT:-1500}" & second=$!
+wait $first; wait $second
 [ "${JOINTS:-no}" = yes ] || exit 0
-joint joint-backward model.direction=right-to-left & one=$!
-inverse & two=$!
-wait $one; wait $two
+joint joint-backward model.direction=right-to-left & first=$!
+inverse & second=$!
+wait $first; wait $second

@@ -102,7 +102,7 @@ if [ -n "$column" ]; then
 fi
 
 # Each system starts with the tuned weights of the one without networks. ROW: the names of its networks, joined by +.
-line_of() { # NETWORK -> its line in the ini
+feature_line() { # NETWORK -> its line in the ini
     case $1 in
         cslm) echo "CSLM name=CSLM0 factor=0 path=$networks/cslm normalized=true" ;;
         nnjm) echo "NNJM name=NNJM0 factor=0 path=$networks/joint normalized=true" ;;
@@ -115,25 +115,25 @@ make_ini() { # ROW -> inis/ROW.ini
     mkdir -p "$out/inis"
     cp -f "$out/rows/$first.tuned.ini" "$out/inis/$1.part"
     for network in ${1//+/ }; do
-        line=$(line_of "$network")
+        line=$(feature_line "$network")
         smt-ini add-feature "$out/inis/$1.part" --line "$line" --weight 0.1 -o "$out/inis/$1.more"
         mv "$out/inis/$1.more" "$out/inis/$1.part"
     done
     mv "$out/inis/$1.part" "$out/inis/$1.ini"
 }
 rows=${rows:-cslm nnjm cslm+nnjm attention cslm+nnjm+attention cslm+nnjm+attention+attention2}
-for one in $rows; do
-    make_ini "$one"
-    row "$one" "$out/inis/$one.ini"
+for system in $rows; do
+    make_ini "$system"
+    row "$system" "$out/inis/$system.ini"
 done
 
 say "the attention models alone, and both as an ensemble"
 neural() { # NAME RUN ...: no weights to tune, so one output stands for three seeds
-    one=$1
+    output=$out/rows/$1
     shift
     for part in dev test; do
-        [ -s "$out/rows/$one.seed-3.$part" ] || nmt-translate "$@" --escaped --beam-size 5 --threads "$workers" -i "$data/$part.en" -o "$out/rows/$one.seed-1.$part"
-        for seed in 2 3; do cp -f "$out/rows/$one.seed-1.$part" "$out/rows/$one.seed-$seed.$part"; done
+        [ -s "$output.seed-3.$part" ] || nmt-translate "$@" --escaped --beam-size 5 --threads "$workers" -i "$data/$part.en" -o "$output.seed-1.$part"
+        for seed in 2 3; do cp -f "$output.seed-1.$part" "$output.seed-$seed.$part"; done
     done
 }
 neural neural-1 "$networks/attention-1-mean"
@@ -141,14 +141,14 @@ neural neural-2 "$networks/attention-2-mean"
 neural neural-1+2 "$networks/attention-1-mean" "$networks/attention-2-mean"
 
 say "n-best lists: rescored with the attention model; minimum Bayes risk"
-known="baseline ${column:+rnn} $rows" # systems of one pass
+one_pass="baseline ${column:+rnn} $rows" # systems of one pass
 extra="neural-1 neural-2 neural-1+2"
-for one in $first cslm+nnjm; do
-    [ -s "$out/rows/$one.tuned.ini" ] || continue
-    $here/lists.sh rescore "$one" rescored "$out" "$data" "$workers" "translation:NMT0=$networks/attention-1-mean"
-    extra="$extra $one:rescored"
+for system in $first cslm+nnjm; do
+    [ -s "$out/rows/$system.tuned.ini" ] || continue
+    $here/lists.sh rescore "$system" rescored "$out" "$data" "$workers" "translation:NMT0=$networks/attention-1-mean"
+    extra="$extra $system:rescored"
 done
-best=$(python $here/summary.py best "$out/rows" "$data/dev.fr" $known)
+best=$(python $here/summary.py best "$out/rows" "$data/dev.fr" $one_pass)
 $here/lists.sh mbr "$best" mbr "$out" "$data" "$workers"
 extra="$extra $best:mbr"
 if [ -n "$joints" ]; then
@@ -158,9 +158,9 @@ fi
 
 say "report"
 systems=()
-for one in $known $extra; do systems+=("$out/rows/$one.seed-1.test"); done
-nmt-analyze report "${systems[@]}" --names $known $extra --source "$data/test.en" --reference "$data/test.fr" --tokenized --bleu-tokenize none \
+for system in $one_pass $extra; do systems+=("$out/rows/$system.seed-1.test"); done
+nmt-analyze report "${systems[@]}" --names $one_pass $extra --source "$data/test.en" --reference "$data/test.fr" --tokenized --bleu-tokenize none \
     --title "Hybrid systems: $name, seed 1" --output "$out/report.html" --quiet
-python recipes/phrase_scores/table.py "$out/rows" "$data/test.fr" $known $extra > "$out/table.tsv"
-python $here/summary.py show "$out/rows" "$data/dev.fr" "$data/test.fr" $known $extra > "$out/summary.tsv"
+python recipes/phrase_scores/table.py "$out/rows" "$data/test.fr" $one_pass $extra > "$out/table.tsv"
+python $here/summary.py show "$out/rows" "$data/dev.fr" "$data/test.fr" $one_pass $extra > "$out/summary.tsv"
 cat "$out/table.tsv" "$out/summary.tsv"

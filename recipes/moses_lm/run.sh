@@ -17,11 +17,12 @@ for part in val test_2016_flickr; do
         nmt-perplexity -q "$model" -i "$data/corpus/$part.tok.fr" -o "$out/$part.$(basename "$model").perplexity"
     done
     cp -f "$data/out/$part.100best.segalign.gz" $out/$part.control.gz
-    smt-rescore -q $out/$part.control.gz -s "$data/corpus/$part.tok.en" --decoder-weights "$data/moses.tuned.ini" -f neural-lm:CSLM=runs/moses-cslm \
-        -o $out/$part.cslm.gz
-    smt-rescore -q $out/$part.control.gz -s "$data/corpus/$part.tok.en" --decoder-weights "$data/moses.tuned.ini" -f neural-lm:LSTM=runs/moses-recurrent-lm \
-        -o $out/$part.recurrent.gz
-    smt-rescore -q $out/$part.cslm.gz -s "$data/corpus/$part.tok.en" -f neural-lm:LSTM=runs/moses-recurrent-lm -o $out/$part.both.gz
+    rescore() { # LISTS NEW OPTION ...
+        smt-rescore -q "$out/$part.$1.gz" -s "$data/corpus/$part.tok.en" "${@:3}" -o "$out/$part.$2.gz"
+    }
+    rescore control cslm --decoder-weights "$data/moses.tuned.ini" -f neural-lm:CSLM=runs/moses-cslm
+    rescore control recurrent --decoder-weights "$data/moses.tuned.ini" -f neural-lm:LSTM=runs/moses-recurrent-lm
+    rescore cslm both -f neural-lm:LSTM=runs/moses-recurrent-lm
 done
 for name in control cslm recurrent both; do
     for method in kbmira mert; do

@@ -25,12 +25,13 @@ cslm() {
     nmt-train recipes/phrase_scores/cslm.yaml run="$out/cslm" threads=1 data.train_text="$data/train.fr" data.dev_text="$data/dev.fr" \
         data.target.language=fr training.max_minutes="$minutes" training.max_epochs="${CSLM_EPOCHS:-20}"
 }
-pair() { "$@" & job=$!; }
 
 [ "${PHRASES:-yes}" = yes ] || { cslm; exit 0; }
-pair phrases short translation en fr; one=$job; pair cslm; two=$job
-wait $one; wait $two
+phrases short translation en fr & first=$!
+cslm & second=$!
+wait $first; wait $second
 [ "${CONTROLS:-yes}" = yes ] || exit 0
-pair phrases short inverse fr en; one=$job; pair phrases full translation en fr; two=$job
-wait $one; wait $two
+phrases short inverse fr en & first=$!
+phrases full translation en fr & second=$!
+wait $first; wait $second
 phrases full inverse fr en

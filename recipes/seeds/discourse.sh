@@ -61,12 +61,12 @@ learn() { # NAME section.key=value ...
 
 updates() { awk -v every="$1" -v lines="$(wc -l < "$2")" 'BEGIN {n = int(lines / 32 / every); print n < 3 ? 3 : n}'; }
 
-pairs=(data.train_source=$out/train.en data.train_target=$out/train.fr data.dev_source=$out/dev.en
+texts=(data.train_source=$out/train.en data.train_target=$out/train.fr data.dev_source=$out/dev.en
     data.dev_target=$out/dev.fr training.validate_every="$(updates 1 $out/train.en)")
 learn pretrained data.train_text=$out/plain.en data.dev_text=$out/plain-dev.en model.type=discourse \
     model.objectives="${OBJECTIVES:-order next}" training.validate_every="$(updates 2 $out/plain.en)"
-learn scratch "${pairs[@]}"
-learn started "${pairs[@]}" init_from=$out/pretrained
+learn scratch "${texts[@]}"
+learn started "${texts[@]}" init_from=$out/pretrained
 
 {
     printf 'model\tupdate\tdev cost\n'

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Language models of the source documents: the character-aware model against a word LSTM of as many parameters and
-# updates (Jernite 2018, table 2.2), and the list of perplexities of Joulin and Grave (lecture): Kneser-Ney 141, neural n-grams 140, RNN 125, LSTM 115.
+# Language models: the character-aware model against a word LSTM of as many parameters and updates (Jernite 2018, table 2.2),
+# and the perplexities that Joulin and Grave list: Kneser-Ney 141, neural n-grams 140, RNN 125, LSTM 115.
 # usage: language_models.sh [--quick] [characters] [list] [mix]      (default: all three)
 #   characters   word and characters, 8 epochs each: two trainings of up to 90 minutes on 2 cores
 #   list         kn5, ngrams, rnn, lstm: three trainings of up to 90 minutes
 #   mix          interpolates the trained models, with weights by EM on the development text
 #   --quick      a dry run of minutes: generated text, small models, 40 updates
-# The Penn Treebank is read from $NMT_DATA/ptb; without it, text is generated, whose figures cannot be compared with those of the
-# documents.
+# The Penn Treebank is read from $NMT_DATA/ptb; without it, text is generated, whose figures cannot be compared with the
+# published ones.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
@@ -53,12 +53,12 @@ learn() { # NAME EPOCHS section.key=value ...
 }
 
 measure() { # NAME FILE: a line of perplexities.tsv
-    local text found=$1
+    local text row=$1
     for text in "$dev" "$test"; do
         nmt-perplexity -q "$2" -i "$text" -o $out/perplexity
-        found+=$'\t'$(sed -n 's/\tperplexity per unit.*//p' $out/perplexity)
+        row+=$'\t'$(sed -n 's/\tperplexity per unit.*//p' $out/perplexity)
     done
-    echo "$found" | tee $out/"$1".row
+    echo "$row" | tee $out/"$1".row
 }
 
 # Jernite 2018, section 2.3: rate 1, the sum over the steps of a track, clipping at 5, U(-0.05, 0.05). The thesis has 25 epochs,
@@ -75,10 +75,9 @@ for part in "${parts[@]}"; do
         learn word 8 "${sgd[@]}" lm.embedding=225 lm.hidden=225 lm.depth=2
         learn characters 8 "${sgd[@]}" lm.type=characters lm.embedding=0
         for name in word characters; do measure $name $out/$name; done
-        nmt-analyze neighbors $out/characters --words while his you richard trading computer-aided misinformed looooook \
-            -o $out/neighbors > $out/neighbors.log
-        nmt-analyze neighbors $out/characters --before-highway -o $out/neighbors-before \
-            --words while his you richard trading computer-aided misinformed looooook > $out/neighbors-before.log
+        queries=(while his you richard trading computer-aided misinformed looooook)
+        nmt-analyze neighbors $out/characters --words "${queries[@]}" -o $out/neighbors > $out/neighbors.log
+        nmt-analyze neighbors $out/characters --words "${queries[@]}" --before-highway -o $out/neighbors-before > $out/neighbors-before.log
         ;;
     list)
         [ -s $out/kn5.arpa.gz ] || nmt-ngram -q --order 5 --discount-fallback -i "$train" -o $out/kn5.arpa.gz
@@ -86,10 +85,9 @@ for part in "${parts[@]}"; do
         learn ngrams 12 lm.type=cslm lm.order=6 lm.tied=true lm.embedding=300 "lm.layers=[500,300]" lm.activation=tanh \
             lm.dropout=0.3 lm.init=glorot training.optimizer=adam training.learning_rate=0.001 training.cost=word \
             training.batch_size=32 $($quick && echo "lm.layers=[32,24]")
-        learn rnn 10 "${adam[@]}" lm.cell=elman lm.embedding=300 lm.hidden=300 lm.tied=true lm.dropout=0.3 $(
-            $quick && echo lm.hidden=24)
-        learn lstm 10 "${adam[@]}" lm.embedding=300 lm.hidden=300 lm.tied=true lm.dropout=0.4 $(
-            $quick && echo lm.hidden=24)
+        size=(lm.embedding=300 lm.hidden=$($quick && echo 24 || echo 300) lm.tied=true)
+        learn rnn 10 "${adam[@]}" lm.cell=elman "${size[@]}" lm.dropout=0.3
+        learn lstm 10 "${adam[@]}" "${size[@]}" lm.dropout=0.4
         measure kn5 $out/kn5.arpa.gz
         for name in ngrams rnn lstm; do measure $name $out/$name; done
         ;;

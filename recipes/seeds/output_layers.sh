@@ -79,11 +79,11 @@ done
 printf 'layer\tdev\ttest\twords/s in training\n' > $out/perplexities.tsv
 for name in "${all[@]}"; do
     [ -s $out/"$name"/checkpoints.json ] || continue
-    found=$name
+    row=$name
     for text in "$dev" "$test"; do
         nmt-perplexity -q $out/"$name" -i "$text" -o $out/perplexity
-        found+=$'\t'$(sed -n 's/\tperplexity per unit.*//p' $out/perplexity)
+        row+=$'\t'$(sed -n 's/\tperplexity per unit.*//p' $out/perplexity)
     done
-    printf '%s\t%s\n' "$found" "$(tail -n 1 $out/"$name"/train.tsv | cut -f 8)" >> $out/perplexities.tsv
+    printf '%s\t%s\n' "$row" "$(tail -n 1 $out/"$name"/train.tsv | cut -f 8)" >> $out/perplexities.tsv
 done
 cat $out/perplexities.tsv

@@ -15,6 +15,7 @@ for word in "$@"; do
     *) overrides+=("$word") ;;
     esac
 done
+SEEDS=${SEEDS:-1 2}
 out=${OUT:-runs/seeds/transformer}
 parts=(${PARTS:-val test_2016_flickr})
 ending=lc.norm.tok
@@ -44,22 +45,22 @@ for part in train dev; do
 done
 
 jobs=()
-for seed in ${SEEDS:-1 2}; do
+for seed in $SEEDS; do
     nmt-train recipes/seeds/transformer.yaml --preset transformer-small run="$out/$seed" seed="$seed" "${overrides[@]}" 2> "$out/$seed.log" &
     jobs+=($!)
 done
 for job in "${jobs[@]}"; do wait "$job"; done
 
-for seed in ${SEEDS:-1 2}; do
+for seed in $SEEDS; do
     [ -f "$out/$seed-mean/version" ] || nmt-average "$out/$seed" --last 10 --output "$out/$seed-mean"
 done
 for part in "${parts[@]}"; do
-    for seed in ${SEEDS:-1 2}; do
+    for seed in $SEEDS; do
         nmt-translate "$out/$seed" --tokenized --beam-size 5 < "$data/$part.$ending.en" > "$out/$part.$seed.best.fr"
         nmt-translate "$out/$seed-mean" --tokenized --beam-size 5 < "$data/$part.$ending.en" > "$out/$part.$seed.mean.fr"
     done
     baseline=runs/multi30k-attention-report/$part.4530.fr
-    [ -f "$baseline" ] && [ $ending = lc.norm.tok ] || baseline=$(ls "$out/$part".*.best.fr | head -1)
+    if [ ! -f "$baseline" ] || [ $ending != lc.norm.tok ]; then baseline=$out/$part.${SEEDS%% *}.best.fr; fi
     nmt-analyze compare -r "$data/$part.$ending.fr" --baseline "$baseline" --hypothesis "$out/$part".*.mean.fr \
         --bleu-tokenize none --output "$out/$part"
 done

@@ -6,8 +6,8 @@
 #   elman     vcrnn and rnn, 12 epochs each: about 90 minutes of 2 cores together, 20 of them to measure them
 #   gru       vcgru and gru, the same: twice as long
 #   --quick   a dry run of a minute: generated text, small models, 3 short epochs
-# The Penn Treebank is read from $NMT_DATA/ptb; without it, text is generated, whose figures cannot be compared with those of the
-# thesis.
+# The Penn Treebank is read from $NMT_DATA/ptb; without it, text is generated, whose figures cannot be compared with those of
+# Jernite 2018.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
@@ -50,12 +50,12 @@ learn() { # NAME UNITS section.key=value ...
 }
 
 measure() { # NAME RNN-d: a line of computation.tsv, from the last checkpoint, whose mask is the sharpest
-    local text found=$1$'\t'$2
+    local text row=$1$'\t'$2
     for text in "$dev" "$test"; do
         nmt-perplexity -q --checkpoint last $out/"$1" -i "$text" -o $out/perplexity
-        found+=$'\t'$(awk -F '\t' '$2 ~ /^perplexity per unit/ {printf "%.4f", log($1) / log(2)}' $out/perplexity)
+        row+=$'\t'$(awk -F '\t' '$2 ~ /^perplexity per unit/ {printf "%.4f", log($1) / log(2)}' $out/perplexity)
     done
-    echo "$found" | tee $out/"$1".row
+    echo "$row" | tee $out/"$1".row
 }
 
 equivalent() { # NAME: units of an Elman layer with as many operations, on 1,000 lines of the development text
