@@ -96,7 +96,11 @@ class Findings:
             for line in self.summary:
                 log.info("%s", line)
             return
-        directory = make_output_folder(output)
+        directory = Path(output)
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise files.cannot_write(directory, error) from error
         paths = [directory / f"{name}.tsv"]
         files.write_text(paths[0], self.table.lines())
         if self.draw:
@@ -108,16 +112,6 @@ class Findings:
                 log.warning("no figure: %s", error)
         for line in [*self.summary, *paths]:
             print(line)
-
-
-def make_output_folder(name: str) -> Path:
-    """Create a folder unless it exists, and return its path. UserError if that fails."""
-    directory = Path(name)
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise files.cannot_write(directory, error) from error
-    return directory
 
 
 def add_output(parser: Parser) -> None:

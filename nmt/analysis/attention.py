@@ -49,6 +49,21 @@ class Attention:
             ],
         )
 
+    def plot(self, title: str, paths: Sequence[Path]) -> None:
+        """Draw the weights from white (0) to blue (1), with the target units on the left, the source units
+        above and the title below, and write the figure to `paths`. UserError for a path that cannot be
+        written, and where matplotlib is not installed."""
+        rows, columns = self.weights.shape
+        figure, axes = pyplot().subplots(
+            figsize=(max(3.0, 0.42 * columns + 1.6), max(2.4, 0.34 * rows + 1.4)), layout="constrained"
+        )
+        axes.imshow(self.weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+        axes.xaxis.tick_top()
+        axes.set_xticks(range(columns), map(label_text, self.source), rotation=60, ha="left", fontsize=8)
+        axes.set_yticks(range(rows), map(label_text, self.target), fontsize=8)
+        axes.set_xlabel(label_text(title), fontsize=9)
+        save_figure(figure, paths)
+
     def _repr_html_(self) -> str:
         """The weights as an HTML table: a row for each target unit, a column for each source unit."""
         head = "".join(f"<th>{escape(unit)}</th>" for unit in self.source)
@@ -92,30 +107,6 @@ def attend(run: "TorchRun", line: str, target: str = "") -> Attention:
     return Attention([*source, END], [*units, END], np.stack(rows))
 
 
-def heat_map(
-    weights: NDArray[np.floating],
-    columns: Sequence[str],
-    rows: Sequence[str],
-    title: str,
-    paths: Sequence[Path],
-) -> None:
-    """Draw weights (rows, columns) from white (0) to blue (1), with the labels `rows` on the left and
-    `columns` above and the title below, and write the figure to `paths`. UserError for a path that cannot be
-    written, and where matplotlib is not installed."""
-    figure, axes = pyplot().subplots(
-        figsize=(max(3.0, 0.42 * len(columns) + 1.6), max(2.4, 0.34 * len(rows) + 1.4)), layout="constrained"
-    )
-    axes.imshow(weights, cmap="Blues", vmin=0, vmax=1, aspect="auto")
-    axes.xaxis.tick_top()
-    axes.set_xticks(
-        range(len(columns)), [label_text(word) for word in columns], rotation=60, ha="left", fontsize=8
-    )
-    axes.set_yticks(range(len(rows)), [label_text(word) for word in rows], fontsize=8)
-    if title:
-        axes.set_xlabel(label_text(title), fontsize=9)
-    save_figure(figure, paths)
-
-
 class AttentionAnalysis:
     help = "The source words that each word of a translation attends to: a heat map."
 
@@ -132,7 +123,5 @@ class AttentionAnalysis:
         return Findings(
             table=attention.table(),
             summary=[" ".join(attention.target[:-1])],
-            draw=lambda paths: heat_map(
-                attention.weights, attention.source, attention.target, run.name, paths
-            ),
+            draw=lambda paths: attention.plot(run.name, paths),
         )

@@ -3,7 +3,7 @@ van Merriënboer 2018, fig. 6.4."""
 
 import argparse
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,22 +81,15 @@ def by_side(source: list[int], reference: list[int]) -> dict[str, list[int]]:
     return {"source": source, "reference": reference, "both": list(map(max, source, reference))}
 
 
-def group_systems(
-    systems: Sequence[SystemOutput],
-    keys: Mapping[str, Sequence[int]],
-    group: Callable[[Sequence[int], SystemOutput], list[Bucket]],
-) -> Curves:
-    """Group the sentences of each system by each kind of key. `keys`: side -> the key of each sentence;
-    `group`: makes the buckets of one side of a system."""
-    return {system.name: {side: group(values, system) for side, values in keys.items()} for system in systems}
-
-
 def by_count(systems: Sequence[SystemOutput], counts: Mapping[str, Sequence[int]], least: int) -> Curves:
     """Score, for each system, the sentences with a count of at most 0, 1, 2 ...
 
     `counts` has, for each side, one number per sentence.
     """
-    return group_systems(systems, counts, lambda values, system: cumulative_buckets(values, system, least))
+    return {
+        system.name: {side: cumulative_buckets(values, system, least) for side, values in counts.items()}
+        for system in systems
+    }
 
 
 def lengths(test: TestSet) -> dict[str, list[int]]:
@@ -110,11 +103,11 @@ def by_length(systems: Sequence[SystemOutput], window: int = WINDOW, least: int 
 
     Buckets of fewer than `least` sentences are left out. `systems` share one test set.
     """
-    return group_systems(
-        systems,
-        lengths(systems[0].test),
-        lambda values, system: sliding_buckets(values, system, window, least),
-    )
+    keys = lengths(systems[0].test)
+    return {
+        system.name: {side: sliding_buckets(values, system, window, least) for side, values in keys.items()}
+        for system in systems
+    }
 
 
 def curve_table(curves: Curves, key: str) -> ResultTable:

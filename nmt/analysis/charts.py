@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from nmt.analysis import differences
-from nmt.analysis.buckets import Bucket, by_count, group_systems, lengths, sliding_buckets
+from nmt.analysis.buckets import Bucket, by_count, by_length, lengths
 from nmt.analysis.curves import LearningCurve
 from nmt.analysis.differences import NgramDifference
 from nmt.analysis.statistics import Interval, bootstrap_intervals, bucket_intervals
@@ -74,9 +74,7 @@ def length_charts(systems: Sequence[SystemOutput], window: int, least: int) -> I
     """Compute the charts of BLEU by length of the source, of the reference, and of the longer one. A point
     has the sentences of `window` lengths, if these are at least `least`."""
     keys = lengths(systems[0].test)
-    curves = group_systems(
-        systems, keys, lambda values, system: sliding_buckets(values, system, window, least)
-    )
+    curves = by_length(systems, window, least)
     for side, title in TITLES.items():
         yield Chart(
             title=title,

@@ -63,19 +63,6 @@ def read_column(path: Path, name: str) -> LearningCurve:
     return curve
 
 
-def curves_table(runs: Mapping[str, Mapping[str, LearningCurve]]) -> ResultTable:
-    """Build a table of the points of all curves, by run and curve."""
-    return ResultTable(
-        {"run": "", "curve": "", "update": ".0f", "value": ".6f"},
-        [
-            [name, kind, step, value]
-            for name, curves in runs.items()
-            for kind, points in curves.items()
-            for step, value in points
-        ],
-    )
-
-
 def curves_figure(runs: Mapping[str, Mapping[str, LearningCurve]]) -> "Figure":
     """Draw each run's training cost (thin), dev cost and, where it was measured, dev BLEU over updates."""
     panels = 2 if any(curves["dev BLEU"] for curves in runs.values()) else 1  # language models have no BLEU
@@ -110,7 +97,13 @@ class TrainingHistory:
 
     def table(self) -> ResultTable:
         """All points, a row each: run, curve, update, value."""
-        return curves_table(self.curves)
+        rows = [
+            [run, name, update, value]
+            for run, curves in self.curves.items()
+            for name, points in curves.items()
+            for update, value in points
+        ]
+        return ResultTable({"run": "", "curve": "", "update": ".0f", "value": ".6f"}, rows)
 
     def plot(self, *paths: str | Path) -> None:
         """Write the figure to each path, as PNG or SVG by its suffix. UserError if that fails, and where
@@ -151,10 +144,12 @@ class CurvesAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         check_names(args.names, args.runs, "runs")
         names = args.names or args.runs
-        runs = {name: read_curves(Path(path)) for name, path in zip(names, args.runs, strict=True)}
+        runs = TrainingHistory(
+            {name: read_curves(Path(path)) for name, path in zip(names, args.runs, strict=True)}
+        )
         summary = []
-        for name, curves in runs.items():
+        for name, curves in runs.curves.items():
             if curves["dev BLEU"]:
                 update, bleu = max(curves["dev BLEU"], key=lambda point: point[1])
                 summary.append(f"{name}: best dev BLEU {bleu:.2f} at update {update:.0f}")
-        return Findings(curves_table(runs), summary, lambda paths: save_figure(curves_figure(runs), paths))
+        return Findings(runs.table(), summary, lambda paths: runs.plot(*paths))

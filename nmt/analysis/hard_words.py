@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -160,7 +160,9 @@ def word_parts(word: str) -> list[str]:
     return re.findall(r"^\W+|\w(?:.*\w)?|\W+$", word) or [word]
 
 
-def missing_words(text: WordCounts, vocabulary: Collection[str], split: Callable[[str], list[str]]) -> float:
+def missing_words(
+    text: WordCounts, vocabulary: Collection[str], split: Callable[[str], Sequence[str]]
+) -> float:
     """Count the running words outside the vocabulary, after `split`: word -> its parts. A missing part of a
     word counts as a fraction."""
     return sum(
@@ -172,35 +174,26 @@ def missing_words(text: WordCounts, vocabulary: Collection[str], split: Callable
 
 def mismatch_reasons(
     text: WordCounts, vocabulary: Collection[str], other_side: Collection[str]
-) -> Iterator[tuple[str, float]]:
-    """Yield possible reasons why words of a text are missing from `vocabulary`, each with the number of
-    running words that would still be missing without it. `other_side`: the vocabulary of the other
-    language."""
-    reasons: list[tuple[str, Collection[str], Callable[[str], list[str]]]] = [
-        (
-            "its words are lower-cased and the text is not: lower-case the text",
-            vocabulary,
-            lambda word: [word.lower()],
-        ),
-        (
-            "the text is lower-cased and its words are not: give the text as it was",
-            {word.lower() for word in vocabulary},
-            lambda word: [word],
-        ),
-        (
-            "the text is not tokenized as its words are: give it as nmt-tokenize writes it",
-            vocabulary,
-            word_parts,
-        ),
-        (
-            "the text is neither tokenized nor lower-cased as its words are: see nmt-tokenize --lower",
-            vocabulary,
-            lambda word: word_parts(word.lower()),
-        ),
-        ("source and target are swapped", other_side, lambda word: [word]),
-    ]
-    for reason, words, split in reasons:
-        yield reason, missing_words(text, words, split)
+) -> dict[str, float]:
+    """Possible reasons why words of a text are missing from `vocabulary` -> the number of running words that
+    would still be missing without it. `other_side`: the vocabulary of the other language."""
+
+    def missing(split: Callable[[str], Sequence[str]], words: Collection[str] = vocabulary) -> float:
+        return missing_words(text, words, split)
+
+    def whole(word: str) -> list[str]:
+        return [word]
+
+    lower_case = {word.lower() for word in vocabulary}
+    return {
+        "its words are lower-cased and the text is not: lower-case the text":
+            missing(lambda word: [word.lower()]),
+        "the text is lower-cased and its words are not: give the text as it was": missing(whole, lower_case),
+        "the text is not tokenized as its words are: give it as nmt-tokenize writes it": missing(word_parts),
+        "the text is neither tokenized nor lower-cased as its words are: see nmt-tokenize --lower":
+            missing(lambda word: word_parts(word.lower())),
+        "source and target are swapped": missing(whole, other_side),
+    }  # fmt: skip
 
 
 def likely_mismatch(
@@ -215,12 +208,12 @@ def likely_mismatch(
     total, missing = sum(text.values()), missing_words(text, vocabulary, lambda word: [word])
     if missing < SUSPICIOUS_SHARE * total or not missing:
         return missing / total if total else 0.0, ""
-    reasons = list(mismatch_reasons(text, vocabulary, other_side))
-    fewest = min(remaining for _, remaining in reasons)
+    reasons = mismatch_reasons(text, vocabulary, other_side)
+    fewest = min(reasons.values())
     if fewest > missing / 2:
         return missing / total, ""
     threshold = fewest + (missing - fewest) / 10
-    return missing / total, next(reason for reason, remaining in reasons if remaining <= threshold)
+    return missing / total, next(reason for reason, number in reasons.items() if number <= threshold)
 
 
 def is_subwords(words: Collection[str]) -> bool:
@@ -317,13 +310,8 @@ def hard_word_subsets(
     `counts`: the number of hard words by side and sentence."""
     easy = np.array(counts["both"]) == 0
     sizes = lengths(test)
-    medium = np.all(
-        [
-            (np.array(sizes[side]) >= min_length) & (np.array(sizes[side]) <= max_length)
-            for side in ("source", "reference")
-        ],
-        0,
-    )
+    shorter, longer = np.minimum(sizes["source"], sizes["reference"]), np.array(sizes["both"])
+    medium = (shorter >= min_length) & (longer <= max_length)
     band = f"{min_length}-{max_length} words"
     return {
         "all": np.ones(len(easy), bool),
@@ -475,20 +463,14 @@ class SubsetsAnalysis:
         add_systems(parser)
         add_vocabularies(parser, required=False)
         add_training(parser, required=False)
-        parser.add_argument(
-            "--min-length",
-            type=positive,
-            default=MIN_LENGTH,
-            metavar="N",
-            help="middle group: minimum length of either side in words",
-        )
-        parser.add_argument(
-            "--max-length",
-            type=positive,
-            default=MAX_LENGTH,
-            metavar="N",
-            help="middle group: maximum length of either side in words",
-        )
+        for name, default in (("minimum", MIN_LENGTH), ("maximum", MAX_LENGTH)):
+            parser.add_argument(
+                f"--{name[:3]}-length",
+                type=positive,
+                default=default,
+                metavar="N",
+                help=f"middle group: {name} length of either side in words",
+            )
         add_title(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:

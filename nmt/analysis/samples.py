@@ -3,7 +3,7 @@ and the translation of each system."""
 
 import argparse
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -94,20 +94,17 @@ def sample_rows(sample: SampleSentence) -> Iterator[list[object]]:
 
 
 def plot_by_length(
-    points: Mapping[str, tuple[Sequence[int], Sequence[float]]],
-    marked: Mapping[str, tuple[Sequence[int], Sequence[float]]],
-    paths: Sequence[Path],
+    systems: Sequence[SystemOutput], samples: Sequence[SampleSentence], paths: Sequence[Path]
 ) -> None:
     """Draw chrF of every sentence over its length, with circles around the samples, and write the figure to
-    `paths`.
-
-    `points` (all sentences) and `marked` (the samples) are (lengths, scores) by system.
-    """
+    `paths`."""
+    words = lengths(systems[0].test)["source"]
     figure, axes = pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
-    for index, (name, (x, y)) in enumerate(points.items()):
-        color = CYCLE[index % len(CYCLE)]
-        axes.plot(x, y, ".", markersize=3, alpha=0.3, color=color, label=label_text(name))
-        axes.plot(*marked[name], "o", markersize=7, fillstyle="none", color=color)
+    for index, system in enumerate(systems):
+        color, chrf = CYCLE[index % len(CYCLE)], system.chrf_statistics.by_sentence()
+        axes.plot(words, chrf, ".", markersize=3, alpha=0.3, color=color, label=label_text(system.name))
+        circles = [sample.words for sample in samples], [sample.chrf[system.name] for sample in samples]
+        axes.plot(*circles, "o", markersize=7, fillstyle="none", color=color)
     axes.set_xlabel("source length in words (circles: the sentences shown)")
     axes.set_ylabel("chrF of the sentence")
     axes.legend(frameon=False, fontsize=8)
@@ -138,14 +135,8 @@ class SamplesAnalysis:
                 args.long,
                 args.short,
             )
-
-        def draw(paths: Sequence[Path]) -> None:
-            source = lengths(systems[0].test)["source"]
-            words = [sample.words for sample in samples]
-            points, marked = {}, {}
-            for system in systems:
-                points[system.name] = source, system.chrf_statistics.by_sentence()
-                marked[system.name] = words, [sample.chrf[system.name] for sample in samples]
-            plot_by_length(points, marked, paths)
-
-        return Findings(samples_table(samples), score_summary(systems), draw)
+        return Findings(
+            table=samples_table(samples),
+            summary=score_summary(systems),
+            draw=lambda paths: plot_by_length(systems, samples, paths),
+        )

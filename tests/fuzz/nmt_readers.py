@@ -176,7 +176,7 @@ READERS: dict[str, Reader] = {
     "train.tsv": Reader(
         write_curves,
         "train.tsv",
-        lambda path: list(curves.curves_table({"run": curves.read_curves(path.parent)}).lines()),
+        lambda path: list(curves.TrainingHistory({"run": curves.read_curves(path.parent)}).table().lines()),
     ),
     "configuration": Reader(text(*CONFIG), "file", lambda path: config_file.load(str(path), [])),
     "overrides": Reader(overrides, "overrides", read_overrides, named=False),

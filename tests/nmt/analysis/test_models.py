@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from nmt.analysis.attention import Attention, attend
-from nmt.analysis.curves import curves_table, history, read_column, read_curves
+from nmt.analysis.curves import TrainingHistory, history, read_column, read_curves
 from nmt.analysis.embeddings import dense_regions, map_table, nearest, tsne
 from nmt.analysis.phrases import PhrasesConfig, choose_sources, compare_phrases
 from nmt.analysis.soft_parse import MergeNode, MergeTriangle, parse_line, visible_edges
@@ -325,7 +325,7 @@ def test_values_by_update_without_those_that_were_not_measured(tmp_path: Path) -
     (tmp_path / "dev.tsv").write_text("step\tepoch\tcost\tbleu\tchrf\n20\t1\t3\tnan\tnan\n")
     found = read_curves(tmp_path)
     assert found == {"train cost": [(10, 2.5), (20, 2)], "dev cost": [(20, 3)], "dev BLEU": []}
-    assert list(curves_table({"run": found}).lines())[1:] == [
+    assert list(TrainingHistory({"run": found}).table().lines())[1:] == [
         "run\ttrain cost\t10\t2.500000",
         "run\ttrain cost\t20\t2.000000",
         "run\tdev cost\t20\t3.000000",
