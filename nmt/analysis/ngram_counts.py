@@ -40,7 +40,8 @@ class NgramCountsAnalysis:
     def run(self, args: argparse.Namespace) -> Findings:
         dev = [files.split_words(line) for line in files.read_lines(args.dev)] if args.dev else []
         text = map(files.split_words, files.read_lines(args.input))
-        rows = statistics(text, args.order, dev)
+        with files.naming_file(args.input):
+            rows = statistics(text, args.order, dev)
         name = files.name_of(args.input)
 
         def draw(paths: Sequence[Path]) -> None:

@@ -121,7 +121,7 @@ def bootstrap_intervals(
     """
     size = len(rows)
     sums = resampled_sums(rows.reshape(size, -1), np.zeros(size, np.int64), 1, samples)
-    return percentile_intervals(score(sums.reshape(-1, *rows.shape[1:])))
+    return percentile_intervals(score(sums.reshape(samples, *rows.shape[1:])))
 
 
 # ---- significance ------------------------------------------------------------------------------------------

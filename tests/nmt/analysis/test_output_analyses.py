@@ -211,6 +211,7 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
         (f"by-unknown -q -s s -r r --hypothesis good --vocabulary {TRANSLATOR}", "hold subword units"),
         ("scores -q --first words --second words", "words:2: expected a number first"),
         ("curves -q .", "no columns"),
+        ("ngram-counts -q -i blank", "blank: no words"),
         ("subsets -q -s s -r r --hypothesis good", "Give --vocabulary, or --train"),
         (f"{SUBSETS} s.vocab t.vocab -s s --min-length 21", "--min-length: 21 is more than --max-length 20"),
         (f"{SUBSETS} s.vocab t.vocab -s S", "s.vocab: 100% of the running words of the text are not in it"),
@@ -224,6 +225,7 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
 def test_bad_input_is_one_line(refuses: Refuses, small: Path, line: str, message: str) -> None:
     write(small / "bad.nbest", ["0 ||| a ||| F= 1 ||| 1", "2 ||| a ||| F= 1 ||| 1"])
     write(small / "short", ["a"])
+    write(small / "blank", [""])
     write(small / "words", ["1", "x"])
     write(small / "train.tsv", ["a\tb"])
     write(small / "S", [line.upper() for line in SOURCES])

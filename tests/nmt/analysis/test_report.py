@@ -209,6 +209,14 @@ def test_a_figure_keeps_its_texts_and_is_the_same_each_time(tmp_path: Path) -> N
     assert (tmp_path / "a" / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_references_without_words() -> None:
+    """No group of words by frequency has any: that chart is empty."""
+    system = SystemOutput("one", ["a"], TestSet(["x"], [[""]]))
+    assert frequency_chart([system], None).series == {"one": []}
+    page = report.report_html(report.collect_report([system], {}, None, {}, report.ReportConfig(samples=1)))
+    assert "no points to show: each word counts" in page
+
+
 def test_a_figure_is_png_or_svg(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     figure, _ = plots.pyplot().subplots()
