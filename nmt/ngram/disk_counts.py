@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +42,7 @@ BYTES_PER_NGRAM = 60  # of memory, for each word and order, where a text is coun
 BYTES_PER_ROW = 150  # of memory, for a token of a chunk, or an n-gram of a range
 LEAST_ROWS = 100_000  # of a chunk: smaller ones save little memory
 WORK = WorkFolders("nmt-ngram", r"chunk-.*|[0-9]+-grams\..*")
+Kind = TypeVar("Kind", bound=np.generic)
 SAMPLES = 8  # sampled keys of a run that fall into a range, on average
 
 
@@ -166,11 +168,11 @@ def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -
     n-grams."""
     samples_of_range = SAMPLES * len(chunks)
     step = max(1, rows // samples_of_range)
-    samples = np.sort(np.concatenate([map_file(chunk.path("keys"))[::step] for chunk in chunks]))
+    samples = np.sort(np.concatenate([map_file(chunk.path("keys"), np.int64)[::step] for chunk in chunks]))
     bounds = np.unique(samples[samples_of_range::samples_of_range])
     cuts = []
     for chunk in chunks:
-        keys = map_file(chunk.path("keys"))
+        keys = map_file(chunk.path("keys"), np.int64)
         cuts.append([0, *np.searchsorted(keys, bounds).tolist(), len(keys)])
     V, first = below.vocab_size, 0
     with ExitStack() as stack:
@@ -199,13 +201,13 @@ def merge_runs(chunks: list[Chunk], path: Path, below: NgramCounts, rows: int) -
             for stream, values in zip(row_files, part_rows, strict=True):
                 stream.write(values.data)
             first += len(keys)
-    keys, raw, suffix = (map_file(Path(f"{path}.{name}")) for name in ("keys", "raw", "suffix"))
-    begins = np.fromfile(f"{path}.begins", np.bool_)
+    keys, raw, suffix = (map_file(Path(f"{path}.{name}"), np.int64) for name in ("keys", "raw", "suffix"))
+    begins = map_file(Path(f"{path}.begins"), np.bool_)
     return NgramCounts(keys=keys, raw=raw, suffix=suffix, begins=begins, vocab_size=V)
 
 
-def map_file(path: Path) -> Ints:
-    """Map a file of 64-bit integers into memory."""
+def map_file(path: Path, kind: type[Kind]) -> NDArray[Kind]:
+    """Map a file of one array into memory."""
     if not path.stat().st_size:  # cannot be mapped
-        return np.zeros(0, np.int64)
-    return np.asarray(np.memmap(path, np.int64, "r"))
+        return np.zeros(0, kind)
+    return np.asarray(np.memmap(path, kind, "r"))

@@ -24,8 +24,8 @@ from nmt.ngram.text_scorer import Floats, Ints
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
 #
-# Counts may be mapped from files (nmt/ngram/disk_counts.py), and the model too. Memory then holds about 20
-# bytes per n-gram of the order with the most n-grams.
+# Counts may be mapped from files (nmt/ngram/disk_counts.py), and all arrays of n-grams too. Memory then holds
+# blocks of them.
 
 log = logging.getLogger(__name__)
 
@@ -100,11 +100,13 @@ def kneser_ney_model(
     all_retained: list[NDArray[np.bool_]] = []  # of each order, the n-grams that are not pruned
     lower = np.zeros(0)
     for n, here in enumerate(counts, 1):
-        adjusted = adjust(here, counts[n] if n < config.order else None)
+        adjusted = adjust(here, counts[n] if n < config.order else None, storage)
         if n == 1:
             adjusted = np.where(here.begins, 0, adjusted)  # <s> follows nothing
         discounts = kneser_ney_discounts(adjusted, n, config.discount_fallback)
-        retained = here.raw > (config.threshold(n) if n > 1 else -1)
+        retained = storage.empty(len(here.raw), np.bool_)
+        for rows in blocks(len(retained)):
+            retained[rows] = here.raw[rows] > (config.threshold(n) if n > 1 else -1)
         lower, gamma = interpolate(
             here, adjusted, discounts, retained, lower, n, len(vocabulary), config, storage
         )
@@ -119,12 +121,16 @@ def kneser_ney_model(
     return finish_model(vocabulary, levels, gammas, all_retained, storage)
 
 
-def adjust(here: NgramCounts, above: NgramCounts | None) -> Ints:
+def adjust(here: NgramCounts, above: NgramCounts | None, storage: ArrayStorage = MEMORY) -> Ints:
     """Adjusted counts, (M,): for the highest order the number of occurrences; for lower orders the number of
-    distinct preceding words, or of occurrences if no word can precede the n-gram."""
+    distinct preceding words, or of occurrences if no word can precede the n-gram. `storage`: of the
+    counts."""
     if above is None:
         return here.raw
-    preceding = np.bincount(above.suffix, minlength=len(here.raw))
+    preceding = storage.empty(len(here.raw), np.int64)
+    preceding[:] = 0
+    for rows in blocks(len(above.suffix)):
+        np.add.at(preceding, above.suffix[rows], 1)
     np.copyto(preceding, here.raw, where=here.begins)
     return preceding
 
@@ -133,7 +139,10 @@ def kneser_ney_discounts(counts: Ints, n: int, fallback: Sequence[float]) -> Flo
     """Modified Kneser-Ney discounts 0, D1, D2 and D3+ of the n-grams of order n with these adjusted counts
     (M,). If there is too little text to compute them, logs a warning and returns `fallback` after the 0;
     DataError if `fallback` is empty."""
-    t = [int(np.count_nonzero(counts == k)) for k in range(5)]
+    with_count = np.zeros(6, np.int64)  # n-grams with counts 0 to 4, and with larger ones
+    for rows in blocks(len(counts)):
+        with_count += np.bincount(np.minimum(counts[rows], 5), minlength=6)
+    t: list[int] = with_count.tolist()
     if all(t[1:4]):
         y = t[1] / (t[1] + 2 * t[2])
         discounts = [k - (k + 1) * y * t[k + 1] / t[k] for k in (1, 2, 3)]
