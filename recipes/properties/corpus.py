@@ -102,7 +102,6 @@ def main() -> int:
     parser.add_argument("--smt", default="", help="output of another system for the test lines, tokenized")
     args = parser.parse_args()
     try:
-        args.output.mkdir(parents=True, exist_ok=True)
         for part in ("train", "dev", "test"):
             rows = list(CORPORA[args.corpus](part))
             names = ["en", "fr"]

@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.cli.arguments import integer
+from nmt.errors import UserError
 from nmt.io import files
 from nmt.io.progress import Progress
 
@@ -564,7 +565,6 @@ def main() -> None:
     args = parser.parse_args()
     mono = args.pairs // 2 if args.mono is None else args.mono
     held_out = min(HELD_OUT, max(1, args.pairs // 10))
-    args.folder.mkdir(parents=True, exist_ok=True)
     names = [line.split("\t")[2:] for line in LISTING]
     visible = sys.stderr.isatty()
     with Progress(args.pairs + mono + 3 * held_out, "pairs", visible, title="generating") as progress:
@@ -576,4 +576,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except UserError as error:
+        print(f"generate.py: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -29,7 +29,6 @@ def main(listing: str, downloads: Path, out: Path) -> None:
     """Extract the texts of a list from the folder `downloads` into the folder `out`; existing files are not
     written again. DataError for a list that cannot be read, for a missing or damaged archive, and for a
     missing member; UserError for a file that cannot be written."""
-    out.mkdir(parents=True, exist_ok=True)
     parts: dict[str, list[tuple[Path, str]]] = {}
     for number, line in enumerate(files.read_lines(listing), 1):
         if not line or line.startswith("#"):

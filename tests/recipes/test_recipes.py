@@ -77,6 +77,7 @@ def table(path: Path) -> list[list[str]]:
             "distillation.sh: unknown option --quik",
         ),
         ("properties/corpus.py", "multi30k OUT", "", "set NMT_DATA"),
+        ("wmt14/generate.py", "OUT/multi30k/tok/train.lc.norm.tok.en --pairs 5", "", "cannot write"),
         ("properties/corpus.py", "multi30k OUT/out --long", "OUT", "multi30k: no lines for train"),
         ("low_resource/corpora.py", "tatoeba OUT 5", "OUT", "train.en.gz: cannot read"),
         ("low_resource/corpora.py", "tatoeba OUT 5 1k", "OUT", "usage: corpora.py"),
