@@ -192,14 +192,11 @@ def ablation_section(facts: Facts) -> str:
     ]  # fmt: skip
     rows = [
         {
-            "part": part,
-            "bleu": bleu,
-            "adds": facts.bleu - bleu,
-            "p": facts.doubts.get(part),
+            "part": part, "bleu": bleu, "adds": facts.bleu - bleu, "p": facts.doubts.get(part),
             "weights": "tuned again",
         }
         for part, bleu in facts.without.items()
-    ]
+    ]  # fmt: skip
     whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
     table = nonempty_table("ablation", "BLEU without each part", columns, rows)
     return f"{whole}{table}{signature_list([f'dev BLEU: {SIGNATURE}'])}"
@@ -343,15 +340,13 @@ def extended_reason(choice: PhraseBasedChoice, always: bool) -> str:
 def about_build(build: Build) -> dict[str, str]:
     """Further rows under the title: languages, search, date."""
     source, target = sides(build.config)
-    search = tuning.search_settings(build.plan.tuning)
-    beam = (
-        f"; the attention model alone: beam {evaluation.BEAM.beam_size}"
-        if build.plan.has("attention")
-        else ""
-    )
+    settings = tuning.search_settings(build.plan.tuning)
+    search = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
+    if build.plan.has("attention"):
+        search += f"; the attention model alone: beam {evaluation.BEAM.beam_size}"
     return {
         "languages": f"{source.language} to {target.language}",
-        "search": ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in search.items()) + beam,
+        "search": search,
         "date": newest_date([build.work / evaluation.FILE]),
     }
 

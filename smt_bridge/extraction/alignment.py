@@ -232,11 +232,8 @@ class Eflomal(Aligner):
             options = zip(("--source", "--target", "--forward-links"), paths, strict=True)
             done = subprocess.run(
                 [self.program(), *chain.from_iterable(options)],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+                stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            )  # fmt: skip
             if done.returncode:
                 reason = done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}"
                 raise UserError(f"{self.name}: {reason}")
@@ -279,7 +276,7 @@ ALIGNERS: dict[str, Aligner] = {
 }
 
 
-DIRECTIONS = "source-to-target", "target-to-source"  # folders of kept models
+DIRECTIONS = "source-to-target", "target-to-source"  # also the folders of kept models
 
 
 # ---- in this process ---------------------------------------------------------------------------------------
@@ -339,7 +336,6 @@ def align_both_directions(
 
 
 TRAIN, ALIGN = "train", "align"
-DIRECTION_NAMES = "source to target", "target to source"
 MODEL_PREFIX = "model"  # beginning of the names of its files
 SHARD_WORDS = 100_000  # of both sides in a shard: seconds of work
 
@@ -395,9 +391,9 @@ def align_shared(
             raise no_words_error(source)
         worker = AlignmentWorker(folder, method, heuristic)
         with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
-            titles = [f"word alignment, {direction}" for direction in DIRECTION_NAMES]
-            for stage, what in ((TRAIN, titles), (ALIGN, names)):
-                list(stages.run_stage(running, stage, what))
+            titles = [f"word alignment, {name.replace('-', ' ')}" for name in DIRECTIONS]
+            for stage, tasks in ((TRAIN, titles), (ALIGN, names)):
+                list(stages.run_stage(running, stage, tasks))
         for direction, name in enumerate(DIRECTIONS):
             if outputs.models:
                 copy_model(task_file(folder, TRAIN, direction), outputs.models / name)
@@ -433,18 +429,14 @@ class AlignmentWorker(stages.StageWorker):
 
     def links(self, direction: int, first: int, sources: PackedText, targets: PackedText) -> PackedLinks:
         """Align consecutive pairs of the text, which begin at its pair number `first` (from 0). `direction`:
-        its index in DIRECTION_NAMES. In both directions a link has the source word first."""
+        its index in DIRECTIONS. In both directions a link has the source word first."""
         aligner = ALIGNERS[self.method]
         if direction not in self.models:
-            self.models[direction] = self.load(aligner, direction)
+            with unpack_files(task_file(self.folder, TRAIN, direction)) as folder:
+                self.models[direction] = aligner.load(f"{folder}/{MODEL_PREFIX}")
         if direction:
             return pack_links(aligner.align_part(self.models[direction], first, targets, sources)).swap()
         return pack_links(aligner.align_part(self.models[direction], first, sources, targets))
-
-    def load(self, aligner: Aligner, direction: int) -> Any:
-        """Load the model of a direction."""
-        with unpack_files(task_file(self.folder, TRAIN, direction)) as folder:
-            return aligner.load(f"{folder}/{MODEL_PREFIX}")
 
 
 @contextmanager
@@ -468,7 +460,7 @@ def copy_model(path: Path, target: Path) -> None:
 
 
 def train_direction(worker: AlignmentWorker, number: int) -> Iterable[Part]:
-    """Train the model of a direction. `number`: its index in DIRECTION_NAMES. Returns the names of the
+    """Train the model of a direction. `number`: its index in DIRECTIONS. Returns the names of the
     model's files as JSON, followed by the content of each. UserError if the training fails."""
     with tempfile.TemporaryDirectory() as folder:
         run_training([str(worker.folder), worker.method, str(number), f"{folder}/{MODEL_PREFIX}"])
@@ -509,7 +501,7 @@ STAGES: dict[str, Callable[[AlignmentWorker, int], Iterable[Part]]] = {
 
 def run_training(arguments: list[str]) -> None:
     """Call `train_process` with these arguments in a child process, which ends if this process does.
-    UserError with the last line of its error output if it fails."""
+    UserError if it fails: with the last line of its error output, or with the signal that killed it."""
     code = f"import sys; from {__name__} import train_process; sys.exit(train_process(*sys.argv[1:]))"
     call = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(call, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -517,7 +509,9 @@ def run_training(arguments: list[str]) -> None:
         output = process.stderr.read().strip()
         status = process.wait()
     if status:
-        reason = output.rpartition("\n")[2] or f"it was killed by signal {-status}; is memory short?"
+        reason = output.rpartition("\n")[2]
+        if status < 0:
+            reason = f"it was killed by signal {-status}; is memory short?"
         raise UserError(reason if status == 2 else f"training of word alignment: {reason}")
 
 

@@ -9,8 +9,8 @@ from nmt.io import numbers
 from smt_bridge.moses.reordering import DEFAULT, ReorderingType, trained_type
 
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
-BASE = 250  # MB of Python, numpy and numba themselves
-LEAST_MEMORY = (BASE + 100) / 1000  # GB
+BASE_MEMORY = 250  # MB of Python, numpy and numba themselves
+LEAST_MEMORY = (BASE_MEMORY + 100) / 1000  # GB
 EPSILON = 0.001  # of the thresholds a+e and a-e, as in Moses' filter-pt
 
 

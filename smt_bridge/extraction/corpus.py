@@ -9,14 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.formats import pharaoh
 from nmt.io import files
+from smt_bridge.extraction.packed_corpus import Int32s, Int64s
 
 END = "|||"
-Int32s = NDArray[np.int32]
 
 
 class SideVocab:
@@ -55,11 +54,11 @@ class SentenceBlock:
     """
 
     source: Int32s
-    source_cut: NDArray[np.int64]
+    source_cut: Int64s
     target: Int32s
-    target_cut: NDArray[np.int64]
+    target_cut: Int64s
     points: Int32s  # (P, 2): positions of the source and the target word in their sentences
-    point_cut: NDArray[np.int64]
+    point_cut: Int64s
 
 
 @dataclass
@@ -72,7 +71,7 @@ class WordCounts:
 
     def survey(self, names: Sequence[str]) -> CorpusSurvey:
         """Number the words. `names`: of the two texts. DataError if a side has no words."""
-        if not self.tokens or not all(self.sides):
+        if not all(self.sides):
             raise DataError(
                 f"{names[0] if not self.sides[0] else names[1]}: no words, expected a parallel text"
             )
@@ -121,15 +120,10 @@ def blocks(lines: Iterable[tuple[str, ...]], words: CorpusSurvey, tokens: int) -
     count = 0
     left_ids, right_ids = words.source.ids, words.target.ids
     for left, right, points in lines:
-        flat = [int(number) for number in points.replace("-", " ").split()]
-        rows.append(
-            (
-                [left_ids[word] for word in files.split_words(left)],
-                [right_ids[word] for word in files.split_words(right)],
-                flat,
-            )
-        )
-        count += len(rows[-1][0]) + len(rows[-1][1])
+        source = [left_ids[word] for word in files.split_words(left)]
+        target = [right_ids[word] for word in files.split_words(right)]
+        rows.append((source, target, [int(number) for number in points.replace("-", " ").split()]))
+        count += len(source) + len(target)
         if count >= tokens:
             yield make_block(rows)
             rows, count = [], 0
@@ -145,11 +139,4 @@ def make_block(rows: list[tuple[list[int], list[int], list[int]]]) -> SentenceBl
         numbers = np.array([number for row in column for number in row], np.int32)
         parts.append((numbers, np.cumsum([0, *map(len, column)])))
     (source, source_cut), (target, target_cut), (points, point_cut) = parts
-    return SentenceBlock(
-        source=source,
-        source_cut=source_cut,
-        target=target,
-        target_cut=target_cut,
-        points=points.reshape(-1, 2),
-        point_cut=point_cut // 2,
-    )
+    return SentenceBlock(source, source_cut, target, target_cut, points.reshape(-1, 2), point_cut // 2)

@@ -4,9 +4,9 @@ smt_bridge/extraction/kept_model.py aligns new text with a model that was traine
 
 Gives the links of fast_align with options `-d -o -v`: each target word is aligned to at most one source word.
 
-EM goes through the text by target word: all its tokens in turn. Then what is known of a pair of words is read
-and written in one pass over an array with 4 bytes for each pair, and the probabilities that are in use are
-few enough to stay in the processor's cache. Blocks of target words are computed by several threads.
+EM goes through the text by target word: through all tokens of the first word, then of the second. So the
+counts of all pairs of words, 4 bytes each, are read and written in order, and the probabilities of one target
+word stay in the processor's cache. Blocks of target words are computed by several threads.
 """
 
 import math
@@ -60,13 +60,13 @@ class LexicalTable(NamedTuple):
     estimated: bool  # False: all probabilities are 1
 
 
-Keep = Callable[[PackedCorpus, LexicalTable, float], None]
+OnTrained = Callable[[PackedCorpus, LexicalTable, float], None]
 
 
-def best_links(sources: PackedText, targets: PackedText, keep: Keep | None = None) -> PackedLinks:
+def best_links(sources: PackedText, targets: PackedText, on_trained: OnTrained | None = None) -> PackedLinks:
     """Train on sentence pairs without empty sides and align them: the best source word of each target word,
-    if it is more likely than none. Computes with as many threads as there are processors. `keep`: called at
-    the end with the text, the trained table and the tension."""
+    if it is more likely than none. Computes with as many threads as there are processors. `on_trained`:
+    called at the end with the text, the trained table and the tension."""
     words = len(targets.words)
     corpus = make_corpus(sources, targets)
     blocks = np.searchsorted(corpus.first, np.linspace(0, len(targets.ids), BLOCKS + 1)).tolist()
@@ -79,7 +79,7 @@ def best_links(sources: PackedText, targets: PackedText, keep: Keep | None = Non
         ThreadPoolExecutor(resources.processors()) as pool,
         Progress((ITERATIONS + 1) * len(ranges), "parts", title="aligning") as progress,
     ):
-        counts = [pool.submit(different_words, corpus, len(sources.words), *block) for block in ranges]
+        counts = [pool.submit(count_partners, corpus, len(sources.words), *block) for block in ranges]
         starts = np.append(0, np.cumsum(np.concatenate([count.result() for count in counts])))
         logs = np.zeros(starts[-1], np.float32)
         lexicon = LexicalTable(starts, logs, np.zeros(len(sources.words)), np.ones(words), False)
@@ -87,18 +87,18 @@ def best_links(sources: PackedText, targets: PackedText, keep: Keep | None = Non
             final = iteration == ITERATIONS
             work = [pool.submit(expect, corpus, lexicon, tension, *block, best, final) for block in ranges]
             totals, null, feature = np.zeros(len(sources.words)), [], 0.0
-            for block in work:
-                part, of_null, features = block.result()
-                totals, feature = totals + part, feature + features
-                null.append(of_null)
+            for task in work:
+                block_totals, block_null, block_feature = task.result()
+                totals, feature = totals + block_totals, feature + block_feature
+                null.append(block_null)
                 progress.add(1)
             if not final:
                 if iteration:
                     mean = feature / len(targets.ids)
                     tension = update_tension(shapes, occurrences, mean, tension, len(targets.ids))
                 lexicon = LexicalTable(starts, logs, *maximize(totals, np.concatenate(null)), True)
-    if keep:
-        keep(corpus, lexicon, tension)
+    if on_trained:
+        on_trained(corpus, lexicon, tension)
     return make_links(best, targets.offsets)
 
 
@@ -145,7 +145,7 @@ def fill_tokens(targets: Ids, following: Offsets, tokens: Ids) -> None:
 
 
 @njit
-def different_words(corpus: PackedCorpus, rows: int, low: int, high: int) -> Offsets:
+def count_partners(corpus: PackedCorpus, rows: int, low: int, high: int) -> Offsets:
     """Count the distinct source words that occur in a sentence pair with each target word from `low` to
     `high` - 1: (high - low,). `rows`: number of source words."""
     counts = np.zeros(high - low, np.int64)
@@ -253,7 +253,7 @@ def expect(
     longest = np.max(np.diff(corpus.source_offsets))
     slots, weights = np.empty(longest, np.int64), np.empty(longest)
     most = np.max(np.diff(lexicon.starts[low : high + 1]))
-    # The slot of each source word in what follows, the words of the slots, their probabilities and counts.
+    # The slot of each source word; each slot's source word, and its probability and count for a target word.
     slot_of = np.full(len(totals), EMPTY, np.int32)
     members, probabilities, counts = np.empty(most, np.int32), np.empty(most), np.empty(most)
     features = 0.0

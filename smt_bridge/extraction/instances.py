@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.compute.compiled import njit
-from smt_bridge.extraction.corpus import CorpusSurvey, Int32s, SentenceBlock, SideVocab
+from smt_bridge.extraction.corpus import CorpusSurvey, SentenceBlock, SideVocab
+from smt_bridge.extraction.packed_corpus import Int32s, Int64s
 from smt_bridge.moses.reordering import (
     HIER,
     LEFT,
@@ -30,7 +31,6 @@ from smt_bridge.moses.reordering import (
 
 UINT = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
-Int64s = NDArray[np.int64]
 
 
 class Packing(NamedTuple):
@@ -109,8 +109,8 @@ def alignment_square(
 class OrientationRules(NamedTuple):
     """The rules by which pairs are oriented."""
 
-    pairs: bool  # whether pairs that touch it count, not only links
-    longest: int  # most words of such pairs, on either side
+    pairs: bool  # whether other pairs that touch a pair count, not only links
+    longest: int  # most words of these other pairs, on either side
     sides: bool  # whether the sides of discontinuous orientations are told apart
 
 
@@ -127,9 +127,10 @@ def orientation_rules(reordering: ReorderingType, longest: int) -> OrientationRu
 
 
 class Corners(NamedTuple):
-    """Where what may touch a pair begins and ends: (m, n) each, by its last target word and its first, or
-    last, source word. As in Moses, pairs that follow are looked up by their last target word too. With
-    word-based orientation these are the links. Empty if the rules do not need them."""
+    """Spans that may touch a pair, (m, n) each: `first[j, i]` says whether a span has the last target word j
+    and the first source word i, `last[j, i]` whether it has the last source word i. Spans are links with
+    word-based orientation, else consistent pairs. As in Moses, those that follow a pair are looked up by
+    their last target word, too. Empty if the rules do not need them."""
 
     first: Bools
     last: Bools
@@ -176,12 +177,12 @@ def find_corners(rules: OrientationRules, points: Int32s, p0: int, p1: int, n: i
 @njit
 def orientation(rules: OrientationRules, corners: Corners, straight: bool, crossed: bool, target: int,
 preceding: int, following: int, follows: bool) -> int:  # fmt: skip
-    """The orientation of a pair relative to the text on one side: MONOTONE, SWAP, LEFT or RIGHT. RIGHT also
-    stands for any other one.
+    """The orientation of a pair relative to the text before it, or after it if `follows`: MONOTONE, SWAP,
+    LEFT, or RIGHT, which also stands for any other one.
 
-    `straight`, `crossed`: whether the words diagonally next to the pair are linked, those that it continues
-    and those on its other side; `target`: the target word next to it; `preceding`, `following`: the source
-    words next to it; `follows`: whether the text follows the pair.
+    `target`: the target word next to the pair, in this text; `straight`, `crossed`: whether it is linked to
+    the source word next to the pair on the same side, and on the other side; `preceding`, `following`: the
+    source words before and after the pair.
     """
     inside = 0 <= target < len(corners.last)
     near, far, step = (following, preceding, 1) if follows else (preceding, following, -1)
@@ -214,25 +215,17 @@ def orientations(
     """Encode both orientations of a pair: 4 x (orientation to the preceding text) + (to the following text).
     `n`, `m`: words of the two sentences; other arguments as in `alignment_square`."""
     preceding: int = orientation(
-        rules,
-        corners,
+        rules, corners,
         has_link(points, p0, p1, first - 1, target_first - 1, n, m),
         has_link(points, p0, p1, last + 1, target_first - 1, n, m),
-        target_first - 1,
-        first - 1,
-        last + 1,
-        False,
-    )
+        target_first - 1, first - 1, last + 1, False,
+    )  # fmt: skip
     following: int = orientation(
-        rules,
-        corners,
+        rules, corners,
         has_link(points, p0, p1, last + 1, target_last + 1, n, m),
         has_link(points, p0, p1, first - 1, target_last + 1, n, m),
-        target_last + 1,
-        first - 1,
-        last + 1,
-        True,
-    )
+        target_last + 1, first - 1, last + 1, True,
+    )  # fmt: skip
     return 4 * preceding + following
 
 
@@ -250,10 +243,10 @@ def pack_phrase(words: Int32s, packing: Packing, key: UINT) -> None:
 def extract(
     source: Int32s, source_cut: Int64s, target: Int32s, target_cut: Int64s, points: Int32s, point_cut: Int64s,
     longest: int, rules: OrientationRules, source_packing: Packing, target_packing: Packing, keys: UINT,
-    square: UINT, ways: NDArray[np.uint8],
+    square: UINT, codes: NDArray[np.uint8],
 ) -> int:  # fmt: skip
     """Extract all pairs of a block with at most `longest` words on each side. Fills `keys` (N, source columns
-    + target columns), `square` (N,) with alignment squares, and `ways` (N,) with orientations as
+    + target columns), `square` (N,) with alignment squares, and `codes` (N,) with orientations as
     `orientations` encodes them; the other arrays are those of a `SentenceBlock`.
 
     Returns the number of pairs, or -1 if there are more than N.
@@ -280,15 +273,12 @@ def extract(
                             return -1
                         width = source_packing.columns
                         pack_phrase(source[s0 + left : s0 + right + 1], source_packing, keys[count, :width])
-                        pack_phrase(
-                            target[t0 + target_first : t0 + target_last + 1],
-                            target_packing,
-                            keys[count, width:],
-                        )
+                        target_words = target[t0 + target_first : t0 + target_last + 1]
+                        pack_phrase(target_words, target_packing, keys[count, width:])
                         square[count] = alignment_square(
                             points, p0, p1, left, right, target_first, target_last
                         )
-                        ways[count] = orientations(
+                        codes[count] = orientations(
                             rules, corners, points, p0, p1, left, right, target_first, target_last, n, m
                         )
                         count += 1
@@ -311,13 +301,13 @@ class Extractor:
         """Keys (N, K), alignment squares (N,) and orientations (N,), in the order of the text."""
         while True:
             keys = np.empty((self.capacity, self.source.columns + self.target.columns), np.uint64)
-            square, ways = np.empty(self.capacity, np.uint64), np.empty(self.capacity, np.uint8)
+            square, codes = np.empty(self.capacity, np.uint64), np.empty(self.capacity, np.uint8)
             count = extract(
                 block.source, block.source_cut, block.target, block.target_cut, block.points, block.point_cut,
-                self.longest, self.rules, self.source, self.target, keys, square, ways,
+                self.longest, self.rules, self.source, self.target, keys, square, codes,
             )  # fmt: skip
             if count >= 0:
-                return keys[:count], square[:count], ways[:count]
+                return keys[:count], square[:count], codes[:count]
             self.capacity *= 2
 
 
@@ -339,14 +329,6 @@ def word_pairs(block: SentenceBlock) -> tuple[NDArray[np.int64], NDArray[np.int6
     targets = np.repeat(block.target_cut[:-1], np.diff(block.point_cut)) + block.points[:, 1]
     unlinked_source, unlinked_target = np.ones(len(block.source), bool), np.ones(len(block.target), bool)
     unlinked_source[sources], unlinked_target[targets] = False, False
-    left = [
-        block.source[sources],
-        block.source[unlinked_source],
-        np.zeros(int(unlinked_target.sum()), np.int32),
-    ]
-    right = [
-        block.target[targets],
-        np.zeros(int(unlinked_source.sum()), np.int32),
-        block.target[unlinked_target],
-    ]
+    left = [block.source[sources], block.source[unlinked_source], np.zeros(unlinked_target.sum(), np.int32)]
+    right = [block.target[targets], np.zeros(unlinked_source.sum(), np.int32), block.target[unlinked_target]]
     return np.concatenate(left).astype(np.int64), np.concatenate(right).astype(np.int64)

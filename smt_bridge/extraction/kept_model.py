@@ -77,7 +77,7 @@ def train(sources: PackedText, targets: PackedText, folder: Path) -> PackedLinks
     """Train and align like `best_links`, and write the model to `folder`, which must exist and be empty.
     UserError if that fails."""
 
-    def keep(corpus: PackedCorpus, lexicon: LexicalTable, tension: float) -> None:
+    def write(corpus: PackedCorpus, lexicon: LexicalTable, tension: float) -> None:
         members, likely, counts = entries(corpus, lexicon, len(sources.words))
         order = np.lexsort((members, np.repeat(np.arange(len(counts)), counts)))
         model = KeptModel(
@@ -92,7 +92,7 @@ def train(sources: PackedText, targets: PackedText, folder: Path) -> PackedLinks
         )
         mapped.write_record(folder, model, [])
 
-    return best_links(sources, targets, keep)
+    return best_links(sources, targets, write)
 
 
 def load(folder: Path) -> KeptModel:
@@ -106,18 +106,14 @@ def align_both_directions(
     """Align new text with the models of both directions, as alignment.align_both_directions does. Warns if
     they know few of its words. DataError for damaged models."""
     forward, reverse = (load(models / name) for name in DIRECTIONS)
-    for words, text, side in (
-        (forward.source_words, sources, "source"),
-        (forward.target_words, targets, "target"),
-    ):
+    sides = (forward.source_words, sources, "source"), (forward.target_words, targets, "target")
+    for words, text, side in sides:
         share = np.mean(token_ids(words, text) != EMPTY) if len(text.ids) else 1.0
         if share < KNOWN:
             log.warning(
                 "the model knows %.0f%% of the words on the %s side; is the text tokenized and cased like "
-                "that of the model?",
-                100 * share,
-                side,
-            )
+                "that of the model?", 100 * share, side,
+            )  # fmt: skip
     links = align_alignable(partial(align, forward), sources, targets)
     return links, align_alignable(partial(align, reverse), targets, sources).swap()
 
@@ -127,14 +123,10 @@ def align(model: KeptModel, sources: PackedText, targets: PackedText) -> PackedL
     is more likely than none."""
     best = np.full(len(targets.ids), EMPTY, np.int32)
     find_best(
-        token_ids(model.source_words, sources),
-        token_ids(model.target_words, targets),
-        sources.offsets,
-        targets.offsets,
-        *(model.starts, model.sources, model.logs, model.totals, model.null),
-        float(model.tension[0]),
-        best,
-    )
+        token_ids(model.source_words, sources), token_ids(model.target_words, targets),
+        sources.offsets, targets.offsets, model.starts, model.sources, model.logs, model.totals, model.null,
+        float(model.tension[0]), best,
+    )  # fmt: skip
     return make_links(best, targets.offsets)
 
 
@@ -149,7 +141,7 @@ def token_ids(words: list[str], text: PackedText) -> Ids:
 def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids, Offsets, Offsets]:
     """The entries of a trained table that are more likely than UNSEEN: their source words and indices, and
     how many each target word has. `rows`: number of source words."""
-    # Of these two the system allocates only what is written, a small part.
+    # The operating system allocates only the part of these two that is written, which is small.
     members = np.empty(len(lexicon.logs), np.int32)
     likely = np.empty(len(lexicon.logs), np.int64)
     counts = np.zeros(len(corpus.first) - 1, np.int64)
@@ -173,18 +165,9 @@ def entries(corpus: PackedCorpus, lexicon: LexicalTable, rows: int) -> tuple[Ids
 
 @njit_ieee
 def find_best(
-    source_ids: Ids,
-    target_ids: Ids,
-    source_offsets: Offsets,
-    target_offsets: Offsets,
-    starts: Offsets,
-    sources: Ids,
-    logs: Logs,
-    totals: Floats,
-    null: Floats,
-    tension: float,
-    best: Ids,
-) -> None:
+    source_ids: Ids, target_ids: Ids, source_offsets: Offsets, target_offsets: Offsets, starts: Offsets,
+    sources: Ids, logs: Logs, totals: Floats, null: Floats, tension: float, best: Ids,
+) -> None:  # fmt: skip
     """Write the index, within its sentence, of the best source word of each target token into `best` (N,);
     tokens that are best left unlinked are not changed. `source_ids`, `target_ids`: of all tokens, EMPTY for
     words that the model does not know; `starts` to `tension`: see `KeptModel`."""

@@ -14,7 +14,8 @@ from nmt.io import files
 from nmt.work.arrays import group_starts, sorted_order
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.corpus import CorpusSurvey
-from smt_bridge.extraction.instances import make_packing, unpack
+from smt_bridge.extraction.instances import UINT, make_packing, unpack
+from smt_bridge.extraction.packed_corpus import Int32s, Int64s
 from smt_bridge.moses.reordering import ReorderingType
 
 # ---- distinct pairs ----------------------------------------------------------------------------------------
@@ -24,9 +25,6 @@ from smt_bridge.moses.reordering import ReorderingType
 # p(target | source) takes the largest by target words, and p(source | target) the largest by source words.
 
 
-UINT = NDArray[np.uint64]
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 
@@ -38,18 +36,19 @@ class PhrasePairs:
     count: Int64s  # (P,) how often each pair was extracted
     direct: UINT  # (P,) alignment square, for p(target | source)
     inverse: UINT  # (P,) alignment square, for p(source | target)
-    ways: Int64s  # (P, 2 K) counts of K orientations to the preceding text, and of those to the following
+    # (P, 2 K) counts of K orientations to the preceding text, and of those to the following
+    orientations: Int64s
 
 
-def condense(keys: UINT, square: UINT, ways: NDArray[np.uint8], reordering: ReorderingType) -> UINT:
-    """Merge equal instances. `keys` (N, K), `square` (N,) and `ways` (N,) are those of `Extractor.instances`
-    for a type of reordering model. Returns rows (R, K + `count_columns`), sorted by key and square: key,
-    alignment square, count, and counts of orientations as in `PhrasePairs.ways`."""
+def condense(keys: UINT, square: UINT, codes: NDArray[np.uint8], reordering: ReorderingType) -> UINT:
+    """Merge equal instances. `keys` (N, K), `square` (N,) and `codes` (N,), of orientations, are those of
+    `Extractor.instances` for a type of reordering model. Returns rows (R, K + `count_columns`), sorted by key
+    and square: key, alignment square, count, and counts of orientations as in `PhrasePairs`."""
     size, score_of = reordering.size, np.array(reordering.score_of)
     flags = np.zeros((len(keys), 1 + 2 * size), np.uint64)
     flags[:, 0] = 1
-    flags[np.arange(len(keys)), 1 + score_of[ways // 4]] = 1
-    flags[np.arange(len(keys)), 1 + size + score_of[ways % 4]] = 1
+    flags[np.arange(len(keys)), 1 + score_of[codes // 4]] = 1
+    flags[np.arange(len(keys)), 1 + size + score_of[codes % 4]] = 1
     return merge_rows(np.hstack([keys, square[:, None], flags]), reordering)
 
 
@@ -125,7 +124,7 @@ def distinct_pairs(rows: UINT, reordering: ReorderingType) -> PhrasePairs:
         count=sums[:, 0],
         direct=most_frequent(starts, square, count, True),
         inverse=most_frequent(starts, square, count, False),
-        ways=sums[:, 1:],
+        orientations=sums[:, 1:],
     )
 
 
@@ -178,14 +177,9 @@ class WordTable:
 
 @njit
 def lexical_weights(
-    keys: Int64s,
-    probability: Floats,
-    targets: int,
-    source: Int32s,
-    target: Int32s,
-    square: UINT,
+    keys: Int64s, probability: Floats, targets: int, source: Int32s, target: Int32s, square: UINT,
     by_target: bool,
-) -> Floats:
+) -> Floats:  # fmt: skip
     """Lexical weights of P phrase pairs, (P,), from the word ids of both sides, (P, longest + 1) padded with
     0, and the alignment squares (P,).
 
@@ -303,11 +297,11 @@ def phi(counts: PairCounts, totals: CorpusTotals, smoothing: str) -> tuple[Float
 ORIENTATION_PRIOR = 0.5  # added to each orientation's count
 
 
-def orientation_scores(ways: Int64s, reordering: ReorderingType) -> Floats:
+def orientation_scores(orientations: Int64s, reordering: ReorderingType) -> Floats:
     """The probabilities of a row of the reordering table, (P, `reordering.probabilities`), from counts c of
     the K orientations on each side (P, 2 K): (c + 0.5) / (sum of c + K / 2)"""
     size = reordering.size
-    parts = ways.reshape(-1, 2, size)
+    parts = orientations.reshape(-1, 2, size)
     parts = parts[:, int(not reordering.backward) : 1 + int(reordering.forward)]
     scores = (parts + ORIENTATION_PRIOR) / (parts.sum(2, keepdims=True) + size * ORIENTATION_PRIOR)
     return np.asarray(scores.reshape(-1, reordering.probabilities))
@@ -339,13 +333,7 @@ class TableLines:
         width = self.source.columns
         starts, sizes = row_groups(pairs.keys, width)
         of_source = np.repeat(np.add.reduceat(pairs.count, starts), sizes)
-        counts = PairCounts(
-            joint=pairs.count,
-            target=of_target,
-            source=of_source,
-            target_partners=target_partners,
-            source_partners=np.repeat(sizes, sizes),
-        )
+        counts = PairCounts(pairs.count, of_target, of_source, target_partners, np.repeat(sizes, sizes))
         inverse, direct = phi(counts, self.totals, self.config.smoothing)
         longest, S, T = self.config.max_length, self.words.source, self.words.target
         source = unpack(pairs.keys[:, :width], self.source, longest)
@@ -375,14 +363,13 @@ class TableLines:
             f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g} ||| {points} ||| {t} {s} {j} ||| |||"
             for head, points, a, b, c, d, t, s, j in zip(heads, alignments, *columns, strict=True)
         ]
-        text_by_way: dict[tuple[int, ...], str] = {}
-        probabilities = orientation_scores(pairs.ways, self.config.reordering)
+        text_by_counts: dict[tuple[int, ...], str] = {}
+        probabilities = orientation_scores(pairs.orientations, self.config.reordering)
         reordering = []
-        for row, (head, way) in enumerate(zip(heads, map(tuple, pairs.ways.tolist()), strict=True)):
-            text = text_by_way.get(way)
-            if text is None:
-                text = text_by_way[way] = " ".join(f"{value:.6g}" for value in probabilities[row])
-            reordering.append(head + text)
+        for row, key in enumerate(map(tuple, pairs.orientations.tolist())):
+            if key not in text_by_counts:
+                text_by_counts[key] = " ".join(f"{value:.6g}" for value in probabilities[row])
+            reordering.append(heads[row] + text_by_counts[key])
         return table, reordering
 
 

@@ -84,8 +84,8 @@ def combine(
         rows, columns = np.zeros(n, np.bool_), np.zeros(m, np.bool_)
         for i in range(n):
             for j in range(m):
-                ways = cells[i, j]
-                if ways and ways & rules.needed == rules.needed:
+                directions = cells[i, j]
+                if directions and directions & rules.needed == rules.needed:
                     cells[i, j] |= CHOSEN
                     rows[i] = columns[j] = True
         growing = len(around) > 0
@@ -102,10 +102,10 @@ def combine(
                             rows[i] = columns[j] = growing = True
                             break
         if rules.final:
-            for way in (IN_FORWARD, IN_REVERSE):
+            for direction in (IN_FORWARD, IN_REVERSE):
                 for i in range(n):
                     for j in range(m):
-                        if not cells[i, j] & way or cells[i, j] & CHOSEN:
+                        if not cells[i, j] & direction or cells[i, j] & CHOSEN:
                             continue
                         if int(not rows[i]) + int(not columns[j]) >= rules.final:
                             cells[i, j] |= CHOSEN

@@ -26,11 +26,10 @@ from nmt.work import arrays, executors, stages, store
 from nmt.work.executors import Executor, ExecutorConfig, line_chunks
 from nmt.work.stages import Part, SharedFolder, Task, task_file
 from smt_bridge.extraction import corpus, scores
-from smt_bridge.extraction.config import BASE, ExtractConfig
+from smt_bridge.extraction.config import BASE_MEMORY, ExtractConfig
 from smt_bridge.extraction.corpus import CorpusSurvey
-from smt_bridge.extraction.instances import Extractor, make_packing, word_pairs
+from smt_bridge.extraction.instances import UINT, Extractor, make_packing, word_pairs
 from smt_bridge.extraction.scores import (
-    UINT,
     CorpusTotals,
     PhrasePairs,
     TableLines,
@@ -118,7 +117,7 @@ def compute_tables(
 def rows_in_memory(config: ExtractConfig, width: int) -> int:
     """Number of instances that can be sorted in memory at a time. `width`: 64-bit columns in the key of an
     instance."""
-    memory = (round(1000 * config.memory) - BASE) << 20
+    memory = (round(1000 * config.memory) - BASE_MEMORY) << 20
     columns = width + scores.count_columns(config.reordering)
     return max(1 << 16, memory // (COPIES * ROW_BYTES * columns))
 
@@ -249,7 +248,7 @@ def count_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
     totals.add(pairs.count)
     return [
         *arrays.split_buckets(np.hstack([targets, numbers]), bucket_of_row, worker.buckets),
-        *(pairs.keys, pairs.count, pairs.direct, pairs.inverse, pairs.ways),
+        *(pairs.keys, pairs.count, pairs.direct, pairs.inverse, pairs.orientations),
         np.array([totals.pairs, *totals.counts_of_counts]),
     ]
 
@@ -288,11 +287,13 @@ def read_pairs(worker: ExtractionWorker, number: int) -> PhrasePairs:
     """Read the pairs of a bucket from the file of stage `count`."""
     path, first = task_file(worker.folder, COUNT, number), worker.buckets
     width = worker.extractor.source.columns + worker.extractor.target.columns
-    keys, count, direct, inverse, ways = (
+    keys, count, direct, inverse, orientations = (
         arrays.read_rows(path, first + part, columns)
         for part, columns in enumerate((width, 1, 1, 1, 2 * worker.config.reordering.size))
     )
-    return PhrasePairs(keys, count[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], ways.astype(np.int64))
+    return PhrasePairs(
+        keys, count[:, 0].astype(np.int64), direct[:, 0], inverse[:, 0], orientations.astype(np.int64)
+    )
 
 
 STAGES: dict[str, Callable[[ExtractionWorker, int], Iterable[Part]]] = {
@@ -345,14 +346,10 @@ class Extraction:
             write_lexical(outputs.lexical, self.words, lexicon)
         return pairs
 
-    def stage(self, name: str, what: list[str]) -> Iterator[int]:
-        """Run a stage with a task for each name in `what`; yields the number of each finished task."""
-        return stages.run_stage(self.executor, name, what)
-
-    def timed_stage(self, name: str, what: list[str], progress: Report) -> None:
-        """Run all tasks of a stage, and report progress after each."""
-        for number in self.stage(name, what):
-            self.report(progress, name, (number + 1) / len(what))
+    def timed_stage(self, name: str, tasks: list[str], progress: Report) -> None:
+        """Run all tasks of a stage, and report progress after each. `tasks`: their names for messages."""
+        for number in stages.run_stage(self.executor, name, tasks):
+            self.report(progress, name, (number + 1) / len(tasks))
 
     def report(self, progress: Report, stage: str, part: float) -> None:
         """Report that all stages before `stage` are done, and the share `part` of it, 0 to 1."""
@@ -362,16 +359,12 @@ class Extraction:
     def survey(self) -> None:
         """Survey the words of all shards, write the vocabulary and the plan for all workers, and set `words`
         and `buckets`."""
-        list(self.stage(SURVEY, self.shards))
+        list(stages.run_stage(self.executor, SURVEY, self.shards))
         paths = [task_file(self.folder, SURVEY, number) for number in range(len(self.shards))]
         words = read_words(paths)
         self.words = words.survey(self.names)
-        log.info(
-            "%s sentence pairs, %s and %s different words",
-            f"{self.words.pairs:,}",
-            f"{len(self.words.source) - 2:,}",
-            f"{len(self.words.target) - 2:,}",
-        )
+        distinct = [f"{len(side):,}" for side in words.sides]
+        log.info("%s sentence pairs, %s and %s different words", f"{words.pairs:,}", *distinct)
         numbers = [json.loads(stages.read_part(path, 2)) for path in paths]
         instances = sum(shard["tokens"] * shard["instances"] / max(1, shard["sampled"]) for shard in numbers)
         stages.ensure_file(

@@ -342,6 +342,17 @@ def test_a_training_that_fails_is_one_line(tmp_path: Path) -> None:
         alignment.run_training(["too", "few"])
 
 
+def test_a_training_that_is_killed_says_so_whatever_it_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\necho a warning >&2\nkill -9 $$\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(program))
+    with pytest.raises(UserError, match=r"^training of word alignment: it was killed by signal 9; is memory"):
+        alignment.run_training(["job", "fast_align", "0", "model"])
+
+
 @pytest.mark.ci
 def test_a_training_ends_with_its_parent() -> None:
     code = "import time; from smt_bridge.extraction import alignment; import threading; "

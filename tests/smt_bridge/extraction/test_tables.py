@@ -25,6 +25,7 @@ from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.extraction import scores, tables
 from smt_bridge.extraction.config import ExtractConfig
+from smt_bridge.extraction.instances import UINT
 from smt_bridge.extraction.scores import MAX_COUNT, CorpusTotals, larger_alignment, write_tables
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
 from smt_bridge.moses.reordering import ReorderingType
@@ -247,7 +248,7 @@ def test_there_are_as_many_buckets_as_memory_needs(tmp_path: Path, monkeypatch: 
     sizes = []
     distinct = scores.distinct_pairs
 
-    def noted(rows: scores.UINT, reordering: ReorderingType) -> scores.PhrasePairs:
+    def noted(rows: UINT, reordering: ReorderingType) -> scores.PhrasePairs:
         sizes.append(len(rows))
         return distinct(rows, reordering)
 
