@@ -25,6 +25,12 @@ while [ $# -gt 0 ]; do
         *) echo "run.sh: unknown option $1; see the head of $here/run.sh" >&2; exit 2 ;;
     esac
 done
+for network in ${rows//+/ }; do
+    case $network in
+        cslm | nnjm | attention | attention2) ;;
+        *) echo "run.sh: --rows: $network: no network, expected cslm, nnjm, attention or attention2" >&2; exit 2 ;;
+    esac
+done
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
 real=${NMT_DATA:-}/moses-multi30k/corpus
 [ -n "$data" ] || data=$([ -d "$real" ] && echo multi30k || echo generated)
@@ -108,15 +114,13 @@ feature_line() { # NETWORK -> its line in the ini
         nnjm) echo "NNJM name=NNJM0 factor=0 path=$networks/joint normalized=true" ;;
         attention) echo "NeuralTranslation name=NMT0 path=$networks/attention-1-mean neural-beam=50" ;;
         attention2) echo "NeuralTranslation name=NMT1 path=$networks/attention-2-mean neural-beam=50" ;;
-        *) echo "run.sh: $1: no network, expected cslm, nnjm, attention or attention2" >&2; exit 2 ;;
     esac
 }
 make_ini() { # ROW -> inis/ROW.ini
     mkdir -p "$out/inis"
     cp -f "$out/rows/$first.tuned.ini" "$out/inis/$1.part"
     for network in ${1//+/ }; do
-        line=$(feature_line "$network")
-        smt-ini add-feature "$out/inis/$1.part" --line "$line" --weight 0.1 -o "$out/inis/$1.more"
+        smt-ini add-feature "$out/inis/$1.part" --line "$(feature_line "$network")" --weight 0.1 -o "$out/inis/$1.more"
         mv "$out/inis/$1.more" "$out/inis/$1.part"
     done
     mv "$out/inis/$1.part" "$out/inis/$1.ini"
