@@ -24,10 +24,9 @@ WINDOW = 10  # number of lengths in a bucket, as in van Merriënboer 2018, secti
 
 @dataclass
 class Bucket:
-    """Scores of the sentences whose length or number of hard words is from `first` to `last`, both included.
-    A figure draws them at `key`."""
+    """Scores of the sentences whose length or number of hard words is `first` to `last`, both included."""
 
-    key: int
+    key: int  # where a figure draws them
     first: int
     last: int
     sentences: int

@@ -57,8 +57,8 @@ class SentenceDifference:
 
 
 def sentence_scores(system: SystemOutput, metric: str) -> Floats:
-    """The score of each sentence. `metric`: chrf, bleu (of effective order), ter, all of sacreBLEU and in
-    percent, or comet, about 0 to 1. ConfigError for comet that has not been computed."""
+    """Compute the score of each sentence, (sentences,). `metric`: chrf, bleu (of effective order), ter, all
+    of sacreBLEU and in percent, or comet, about 0 to 1. ConfigError for comet that has not been computed."""
     if metric == "bleu":
         return bleu_scores(system.bleu_statistics.rows, effective_order=True)
     if metric == "ter":

@@ -77,7 +77,7 @@ class ReportConfig:
 
 @dataclass
 class Lead:
-    """Sections before the comparison of systems; the report of nmt-analyze has none."""
+    """Sections before the comparison of systems, as smt-build's report has; that of nmt-analyze has none."""
 
     sections: str = ""  # HTML, in which texts are escaped
     charts: Sequence[Chart] = ()  # of `sections`, numbered from 0

@@ -221,20 +221,20 @@ def compare_further(
 def further_statistics(
     systems: Sequence[SystemOutput], metric: str
 ) -> tuple[list[Floats], Callable[[Floats], Floats]]:
-    """Each system's statistics, (sentences, 2), and the score of their sums: (..., 2) -> (...)"""
+    """Return each system's statistics, (sentences, 2), and a function that scores sums of them: (..., 2) ->
+    (...). ConfigError for COMET that has not been computed."""
     if metric == "ter":
         return [system.ter_statistics.rows for system in systems], ter_scores
-    columns = [system.comet_scores() for system in systems]
-    return [
-        np.stack([column, np.ones_like(column)], 1) for column in columns
-    ], lambda sums: sums[..., 0] / sums[..., 1]
+    scores = [system.comet_scores() for system in systems]
+    rows = [np.stack([values, np.ones_like(values)], 1) for values in scores]
+    return rows, lambda sums: sums[..., 0] / sums[..., 1]
 
 
 def paired_p_value(
     first: Floats, second: Floats, score: Callable[[Floats], Floats], samples: int = SAMPLES
 ) -> float:
-    """The p-value of the difference between two systems by paired bootstrap resampling, as sacreBLEU computes
-    it. `first`, `second`: statistics, (sentences, 2); `score`: of their sums, (..., 2) -> (...); `samples`:
+    """Compute the p-value of the difference between two systems by paired bootstrap resampling, as sacreBLEU
+    does. `first`, `second`: statistics, (sentences, 2); `score`: of their sums, (..., 2) -> (...); `samples`:
     number of test sets drawn, which are the same in each call."""
     rows = np.concatenate([first, second], 1)
     drawn = resampled_sums(rows, np.zeros(len(rows), np.int64), 1, samples, SACREBLEU_SEED)[:, 0]
