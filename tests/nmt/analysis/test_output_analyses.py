@@ -124,6 +124,13 @@ def test_samples(drawn: Drawn) -> None:
 # ---- significance and correlation --------------------------------------------------------------------------
 
 
+def test_a_comparison_shows_names_as_they_are(drawn: Drawn) -> None:
+    """They are not paths, though they may look like them."""
+    options = ["-r", "r", "--baseline", "poor", "--hypothesis", "good", "--samples", 5]
+    _, text = drawn("compare", *options, "--names", "small/1", "large/1")
+    assert "against small/1" in text and "large/1" in text
+
+
 def test_compare(drawn: Drawn) -> None:
     line = "-r r --baseline good --hypothesis poor.nbest --bleu-tokenize none --samples 50".split()
     table, text = drawn("compare", *line)
