@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmt.runs.run import Run
     from nmt.training.train import train, train_language_model
 
-__version__ = "0.6.0.dev0"
+__version__ = "1.0.0"
 
 __all__ = ["Constraints", "Run", "__version__", "load_language_model", "train", "train_language_model"]
 

@@ -79,6 +79,8 @@ def test_the_conda_recipe_is_that_of_the_package() -> None:
     commands = config["options.entry_points"]["console_scripts"].strip().split("\n")
     assert recipe["build"]["entry_points"] == commands
     assert recipe["package"]["version"] == nmt.__version__
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == nmt.__version__.removesuffix(".dev0")
 
 
 @pytest.mark.ci

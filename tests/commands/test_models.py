@@ -507,3 +507,47 @@ def test_the_phrase_based_system(command: Command, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == (MODELS / "phrase-based.fr").read_text(encoding="utf-8")
     check_list(found.read_text(encoding="utf-8"), MODELS / "phrase-based.nbest", 1e-4)
+
+
+@pytest.mark.ci
+def test_the_hybrid_system(command: Command) -> None:
+    """With its three networks and its glossary, from raw text to raw text."""
+    done = command("smt-decode", MODELS / "system", "-q", "-i", MODELS / "source.en")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (MODELS / "system.fr").read_text(encoding="utf-8")
+
+
+@pytest.mark.ci
+def test_the_mapped_system(command: Command) -> None:
+    done = command("smt-decode", MODELS / "mapped", "-q", "-i", MODELS / "tokenized.en")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (MODELS / "mapped.fr").read_text(encoding="utf-8")
+
+
+@pytest.mark.ci
+def test_the_transformer(command: Command) -> None:
+    done = command(
+        "nmt-translate", MODELS / "transformer", "-q", "--matmul", "mkl", "-i", MODELS / "source.en"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (MODELS / "transformer.fr").read_text(encoding="utf-8")
+
+
+def test_the_model_of_running_text(command: Command) -> None:
+    text = MODELS / "translator.fr"
+    done = command("nmt-score", MODELS / "recurrent", "-q", "--matmul", "mkl", "-i", text)
+    assert done.returncode == 0, done.stderr
+    expected = (MODELS / "recurrent.scores").read_text(encoding="utf-8")
+    assert list(map(float, done.stdout.split())) == pytest.approx(
+        list(map(float, expected.split())), abs=1e-4
+    )
+
+
+@pytest.mark.ci
+def test_the_run_as_one_file(command: Command, tmp_path: Path) -> None:
+    """It is the saved translator."""
+    run = tmp_path / "run"
+    done = command("nmt-import", "safetensors", MODELS / "translator.safetensors", "-o", run)
+    assert done.returncode == 0, done.stderr
+    done = command("nmt-translate", run, "-q", "--matmul", "mkl", "-b", 10, "-i", MODELS / "source.en")
+    assert done.stdout == (MODELS / "translator.fr").read_text(encoding="utf-8")
