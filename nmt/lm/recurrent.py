@@ -212,7 +212,7 @@ class RecurrentLM(FeatureLM):
     def cross_entropy(
         self, features: Tensor, ids: Tensor, smoothing: float, counted: Tensor | None = None
     ) -> Tensor:
-        """As in `SoftmaxLM`; during training plus the penalties of the model's parts."""
+        """The cost of `SoftmaxLM`, during training plus the penalties of the model's parts."""
         cost = super().cross_entropy(features, ids, smoothing, counted)
         return cost + total_penalty(self.penalized) if self.penalized else cost
 
@@ -321,8 +321,7 @@ class CharacterLM(RecurrentLM):
 
     @property
     def takes_padding(self) -> bool:
-        """No: it looks up which words a batch has."""
-        return False
+        return False  # it computes the distinct words of a batch, which are more in one than in another
 
     def inputs(self, token_ids: Tensor) -> Tensor:
         """The vectors of words, without dropout: (N,) -> (N, E)"""
