@@ -488,11 +488,11 @@ def test_the_translator(command: Command) -> None:
     assert done.stdout == (MODELS / "translator.fr").read_text(encoding="utf-8")
 
 
-def test_the_language_model(command: Command) -> None:
-    text = MODELS / "translator.fr"
-    done = command("nmt-score", MODELS / "lm", "-q", "--matmul", "mkl", "-i", text)
+@pytest.mark.parametrize("name", ["lm", "recurrent"])
+def test_the_language_models(name: str, command: Command) -> None:
+    done = command("nmt-score", MODELS / name, "-q", "--matmul", "mkl", "-i", MODELS / "translator.fr")
     assert done.returncode == 0, done.stderr
-    expected = (MODELS / "lm.scores").read_text(encoding="utf-8")
+    expected = (MODELS / f"{name}.scores").read_text(encoding="utf-8")
     assert list(map(float, done.stdout.split())) == pytest.approx(
         list(map(float, expected.split())), abs=1e-4
     )
@@ -531,16 +531,6 @@ def test_the_transformer(command: Command) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == (MODELS / "transformer.fr").read_text(encoding="utf-8")
-
-
-def test_the_model_of_running_text(command: Command) -> None:
-    text = MODELS / "translator.fr"
-    done = command("nmt-score", MODELS / "recurrent", "-q", "--matmul", "mkl", "-i", text)
-    assert done.returncode == 0, done.stderr
-    expected = (MODELS / "recurrent.scores").read_text(encoding="utf-8")
-    assert list(map(float, done.stdout.split())) == pytest.approx(
-        list(map(float, expected.split())), abs=1e-4
-    )
 
 
 @pytest.mark.ci
