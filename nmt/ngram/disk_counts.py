@@ -39,7 +39,7 @@ from nmt.ngram.text_scorer import Ints
 log = logging.getLogger(__name__)
 
 BYTES_PER_NGRAM = 60  # of memory, for each word and order, where a text is counted in memory
-BYTES_PER_ROW = 150  # of memory, for a token of a chunk, or an n-gram of a range
+BYTES_PER_ROW = 160  # of memory, for a token of a chunk, or an n-gram of a range
 LEAST_ROWS = 100_000  # of a chunk: smaller ones save little memory
 WORK = WorkFolders("nmt-ngram", r"chunk-.*|[0-9]+-grams\..*")
 Kind = TypeVar("Kind", bound=np.generic)
