@@ -8,6 +8,7 @@ import importlib
 import re
 import shlex
 import shutil
+import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -38,12 +39,14 @@ PAGES = (
     "docs/count-models.md",
     "docs/corpora.md",
     "docs/files.md",
+    "docs/other-models.md",
     "docs/serve.md",
     "docs/faq.md",
 )
 RINGS = {"docs/smt.md": pytest.mark.slow, "docs/search-features.md": pytest.mark.slow}  # they train
 SYSTEM = "system"  # a phrase-based one that no page names
 COMMAND = re.compile(r"    ((?:nmt|smt)-.*)")
+FENCE = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 # What needs an installation of Moses, or results that only one gives.
 NEEDS_MOSES = ("smt-moses", "smt-tune-nbest --features")
 NEEDS_HOSTS = "--cluster"  # tests/nmt/work start clusters
@@ -88,8 +91,10 @@ training: {max_steps: 2, validate_every: 0, metric: cost, patience: 0, dev_beam:
 
 
 def commands(page: str) -> list[str]:
-    """Those of a page's indented blocks, each as one line."""
-    text = re.sub(r" *\\\n +", " ", (ROOT / page).read_text(encoding="utf-8"))
+    """Those of a page's blocks, which are indented or fenced, each as one line."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    text = FENCE.sub(lambda block: textwrap.indent(block[1], "    "), text)
+    text = re.sub(r" *\\\n +", " ", text)
     found = [match[1] for line in text.split("\n") if (match := COMMAND.fullmatch(line))]
     return [line for line in found if not line.startswith(NEEDS_MOSES) and not lacks_other(line)]
 
@@ -100,6 +105,7 @@ def lacks_other(line: str) -> bool:
         NEEDS_HOSTS in line
         or ("--segment word" in line and not (find_spec("MeCab") and find_spec("ipadic")))
         or ("--method eflomal" in line and not shutil.which("eflomal-align"))
+        or ("--comet-model" in line and not shutil.which("comet-score"))
     )
 
 
@@ -144,7 +150,7 @@ def prepare(line: str, folder: Path, command: Command) -> None:
         for other in (word for word in line.split() if word.startswith("runs/lstm")):
             if not (folder / other).exists():
                 shutil.copytree(folder / "runs" / "cslm", folder / other)
-    if name == "nmt-translate" and not (folder / first).exists():
+    if name in ("nmt-translate", "nmt-export") and not (folder / first).exists():
         shutil.copytree(MODELS / "translator", folder / first)
 
 
@@ -205,7 +211,9 @@ def inputs(tmp_path: Path, grammar: ModuleType) -> Path:
 @pytest.mark.parametrize(
     "page", [pytest.param(page, marks=RINGS.get(page, pytest.mark.ci)) for page in PAGES]
 )
-def test_the_commands_of_a_page_run_in_their_order(page: str, inputs: Path, command: Command) -> None:
+def test_the_commands_of_a_page_run_in_their_order(
+    page: str, inputs: Path, command: Command, grammar: ModuleType
+) -> None:
     if page in ("docs/moses.md", "docs/faq.md"):  # they begin with a model
         shutil.copytree(inputs / SYSTEM, inputs / "model")
     if page == "docs/moses.md":  # it trains the run
@@ -213,9 +221,26 @@ def test_the_commands_of_a_page_run_in_their_order(page: str, inputs: Path, comm
         shutil.rmtree(inputs / "runs" / "phrases")
     if page == "docs/hybrid.md":  # it builds the system
         shutil.rmtree(inputs / SYSTEM)
+    if page == "docs/other-models.md":
+        write_foreign_models(inputs, grammar)
     for line in commands(page):
         prepare(line, inputs, command)
-        run(line, inputs, command)
+        few = " training.max_steps=2 training.validate_every=1" if "init_from=" in line else ""
+        run(line + few, inputs, command)
+
+
+def write_foreign_models(folder: Path, grammar: ModuleType) -> None:
+    """Models of other toolkits, with random weights, under the names of the docs."""
+    from tests.nmt.runs import foreign_models  # which needs transformers
+
+    tag = ">>fra<<"
+    of_one_pair, of_several = folder / "one", folder / "several"
+    foreign_models.marian(of_one_pair, grammar)
+    (of_one_pair / "transformers").rename(folder / "opus-mt-en-fr")
+    foreign_models.marian(of_several, grammar, (tag,)).folder.rename(folder / "opus-mt-en-roa-ct2")
+    languages = ("eng_Latn", "fra_Latn")
+    found = foreign_models.many_languages(folder / "many", grammar, languages)
+    found.folder.rename(folder / "nllb-200-distilled-600M-ct2")
 
 
 def test_no_page_with_commands_is_forgotten() -> None:
