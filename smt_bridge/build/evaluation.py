@@ -61,12 +61,12 @@ class Evaluation:
     what FILE stores."""
 
     chosen: str  # the phrase-based system that the build went on with, or HYBRID
-    whole: dict[str, float]  # of each system on `comparison_lines`
-    lists: float  # of the chosen system on the n-best lists of its tuning, cross-validated
-    without: dict[str, float] = field(default_factory=dict)  # of it without each part, likewise
+    bleu: dict[str, float]  # of each system on `comparison_lines`
+    list_bleu: float  # of the chosen system on the n-best lists of its tuning, cross-validated
+    list_bleu_without: dict[str, float] = field(default_factory=dict)  # of it without each part, likewise
     # p-values: of the system with networks against each other system, and of each part
-    doubts: dict[str, float] = field(default_factory=dict)
-    part_doubts: dict[str, float] = field(default_factory=dict)
+    p_values: dict[str, float] = field(default_factory=dict)
+    part_p_values: dict[str, float] = field(default_factory=dict)
 
 
 def comparison_lines(build: Build, name: str) -> list[str]:
@@ -92,7 +92,7 @@ def choose_phrase_based(build: Build) -> PhraseBasedChoice:
     always = build.plan.phrase_features == "all"
     chosen = EXTENDED if always or p <= build.plan.significance else PHRASE_BASED
     choice = PhraseBasedChoice(chosen, {name: corpus_bleu(row) for name, row in rows.items()}, p)
-    for name, score in choice.whole.items():
+    for name, score in choice.bleu.items():
         log.info("%s: BLEU %.2f", name, 100 * score)
     log.info("p = %.3f of a gain by chance; the build goes on with the %s system", p, chosen)
     return choice
@@ -116,12 +116,12 @@ def evaluate(build: Build) -> None:
     for name, lines in translations.items():
         files.write_text(build.work / DEV / OUTPUTS / name, lines)
         log.info("%s: BLEU %.2f on %s lines", name, 100 * corpus_bleu(rows[name]), f"{len(lines):,}")
-    doubts = {name: p_value(rows[HYBRID], rows[name]) for name in rows if HYBRID in rows and name != HYBRID}
-    chosen = choose(phrase_based(build), doubts, build.plan.significance)
-    lists, without, part_doubts = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
-    whole = {name: corpus_bleu(row) for name, row in rows.items()}
-    result = Evaluation(chosen, whole, lists, without, doubts, part_doubts)
-    write_record(build.work / FILE, result)
+    others = [name for name in rows if name != HYBRID] if HYBRID in rows else []
+    p_values = {name: p_value(rows[HYBRID], rows[name]) for name in others}
+    chosen = choose(phrase_based(build), p_values, build.plan.significance)
+    all_parts, without, of_parts = ablation(build, chosen, lambda: progress.add(seconds[TUNING]))
+    scores = {name: corpus_bleu(row) for name, row in rows.items()}
+    write_record(build.work / FILE, Evaluation(chosen, scores, all_parts, without, p_values, of_parts))
 
 
 def read_evaluation(build: Build) -> Evaluation:
@@ -163,11 +163,11 @@ def p_value(rows: Stats, others: Stats) -> float:
     return float((1 + (scores[:, 0] <= scores[:, 1]).sum()) / (1 + SAMPLES))
 
 
-def choose(name: str, doubts: Mapping[str, float], significance: float) -> str:
+def choose(name: str, p_values: Mapping[str, float], significance: float) -> str:
     """Name of the system to keep: the one with networks if its p-value against system `name`, the one
-    without, is at most `significance`. `doubts`: p-values of the system with networks against others, by
+    without, is at most `significance`. `p_values`: of the system with networks against others, by
     their names; none if there are no networks."""
-    return HYBRID if name in doubts and doubts[name] <= significance else name
+    return HYBRID if name in p_values and p_values[name] <= significance else name
 
 
 def expected_seconds(build: Build) -> dict[str, float]:
@@ -225,12 +225,12 @@ def ablation(
         log.info("%s%s: BLEU %.2f on the lists", name, without_what, 100 * corpus_bleu(rows))
         return rows
 
-    whole, weights = rows_without(), pools.to_weights(result.names, start)
+    complete, weights = rows_without(), pools.to_weights(result.names, start)
     without = {part: rows_without(part) for part in parts(build) if part in weights}
     return (
-        corpus_bleu(whole),
+        corpus_bleu(complete),
         {part: corpus_bleu(rows) for part, rows in without.items()},
-        {part: p_value(whole, rows) for part, rows in without.items()},
+        {part: p_value(complete, rows) for part, rows in without.items()},
     )
 
 

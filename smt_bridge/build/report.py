@@ -98,8 +98,10 @@ class Facts:
     bleu: float  # of the chosen system on the n-best lists of its tuning, 0 to 100
     reason: str = ""  # why this system was chosen: a sentence
     candidates: Sequence[SystemFacts] = ()
-    without: Mapping[str, float] = field(default_factory=dict)  # by part: the same BLEU without it, 0 to 100
-    doubts: Mapping[str, float] = field(default_factory=dict)  # by part: p-value of what it adds
+    bleu_without: Mapping[str, float] = field(
+        default_factory=dict
+    )  # by part: the same BLEU without it, 0 to 100
+    p_values: Mapping[str, float] = field(default_factory=dict)  # by part: p-value of what it adds
     sizes: Mapping[str, int] = field(default_factory=dict)  # "pairs read" -> 29000, in the order to show
     steps: Sequence[StepFacts] = ()
     networks: Sequence[NetworkFacts] = ()
@@ -184,7 +186,7 @@ def system_section(facts: Facts) -> str:
 def ablation_section(facts: Facts) -> str:
     """A table in HTML of BLEU without each part and of how much the part contributes; empty if it was not
     measured."""
-    if not facts.without:
+    if not facts.bleu_without:
         return ""
     columns = [
         Column("part", "part"), Column("dev BLEU without it", "bleu", 2), Column("the part adds", "adds", 2),
@@ -192,14 +194,14 @@ def ablation_section(facts: Facts) -> str:
     ]  # fmt: skip
     rows = [
         {
-            "part": part, "bleu": bleu, "adds": facts.bleu - bleu, "p": facts.doubts.get(part),
+            "part": part, "bleu": bleu, "adds": facts.bleu - bleu, "p": facts.p_values.get(part),
             "weights": "tuned again",
         }
-        for part, bleu in facts.without.items()
+        for part, bleu in facts.bleu_without.items()
     ]  # fmt: skip
-    whole = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
+    note = f'<p class="note">The whole system, measured in the same way, has {facts.bleu:.2f}.</p>'
     table = nonempty_table("ablation", "BLEU without each part", columns, rows)
-    return f"{whole}{table}{signature_list([f'dev BLEU: {SIGNATURE}'])}"
+    return f"{note}{table}{signature_list([f'dev BLEU: {SIGNATURE}'])}"
 
 
 def sizes_section(sizes: Mapping[str, int]) -> str:
@@ -279,7 +281,7 @@ def gather_facts(build: Build) -> Facts:
     """Collect the content of the report from the files of a build whose evaluation is finished."""
     result = evaluation.read_evaluation(build)
     language = sides(build.config)[1].language
-    outputs = {name: evaluation.raw_translations(build, name) for name in result.whole}
+    outputs = {name: evaluation.raw_translations(build, name) for name in result.bleu}
     if student.read_evaluation(build):
         outputs[STUDENT] = list(files.read_lines(build.work / student.OUTPUT))
     sources, references = (evaluation.comparison_lines(build, f"raw.{side}") for side in ("source", "target"))
@@ -287,11 +289,11 @@ def gather_facts(build: Build) -> Facts:
     return Facts(
         title=f"{build.folder.resolve().name}: a hybrid system",
         dev=[SystemOutput(name, lines, test) for name, lines in outputs.items()],
-        bleu=100 * result.lists,
+        bleu=100 * result.list_bleu,
         reason=chosen_reason(build, result),
         candidates=candidate_facts(build, result),
-        without={parts[part]: 100 * score for part, score in result.without.items()},
-        doubts={parts[part]: p for part, p in result.part_doubts.items()},
+        bleu_without={parts[part]: 100 * score for part, score in result.list_bleu_without.items()},
+        p_values={parts[part]: p for part, p in result.part_p_values.items()},
         sizes=size_facts(build),
         steps=step_facts(build),
         networks=[*(network_facts(build, row) for row in build.plan.networks), *student_facts(build)],
@@ -326,7 +328,7 @@ def plan_notes(build: Build) -> Iterator[str]:
 def extended_reason(choice: PhraseBasedChoice, always: bool) -> str:
     """Explain which phrase-based system was chosen. `always`: the plan wants the extended one in any
     case."""
-    gain = 100 * (choice.whole[tuning.EXTENDED] - choice.whole[tuning.PHRASE_BASED])
+    gain = 100 * (choice.bleu[tuning.EXTENDED] - choice.bleu[tuning.PHRASE_BASED])
     test = f"{gain:+.2f} BLEU on the development set, p = {choice.p:.3f}"
     if always:
         features = "has operation sequences and word classes, as the plan says whatever they gain"
@@ -361,7 +363,7 @@ def tuning_warnings(build: Build) -> list[str]:
 def useless_networks(build: Build, result: Evaluation) -> Iterator[str]:
     """A sentence for each network of the chosen system that adds nothing beyond chance."""
     for network in build.plan.networks:
-        p = result.part_doubts.get(feature_name(FEATURES[network.name]), 0.0)
+        p = result.part_p_values.get(feature_name(FEATURES[network.name]), 0.0)
         if p > build.plan.significance:
             yield (
                 f"The {DESCRIPTIONS[network.name]} adds nothing that is beyond chance (p = {p:.2f}): a "
@@ -376,8 +378,8 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
         late = build.plan.decisions.get("networks")
         reason = "the build was behind its plan" if late else "the corpus or the budget is too small"
         return f"The {name} system alone, without networks: {reason}."
-    gain = 100 * (result.whole[tuning.HYBRID] - result.whole[name])
-    p = result.doubts[name]
+    gain = 100 * (result.bleu[tuning.HYBRID] - result.bleu[name])
+    p = result.p_values[name]
     test = (
         f"{gain:+.2f} BLEU on the development set, p = {p:.3f} by a paired bootstrap of {SAMPLES:,} samples"
     )
@@ -398,12 +400,12 @@ def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
         note = "networks were added to the other phrase-based system" if build.plan.networks else ""
         earlier = [
             SystemFacts(name, 100 * score, False, note)
-            for name, score in choice.whole.items()
+            for name, score in choice.bleu.items()
             if name != choice.chosen
         ]
     rows = earlier + [
-        SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""), result.doubts.get(name))
-        for name, score in result.whole.items()
+        SystemFacts(name, 100 * score, name == result.chosen, notes.get(name, ""), result.p_values.get(name))
+        for name, score in result.bleu.items()
     ]
     if taught := student.read_evaluation(build):
         for row in rows:
@@ -414,7 +416,7 @@ def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
             f"--quality fast: has learned from the {taught.teacher} system, whose raw text has BLEU "
             f"{100 * taught.teacher_bleu:.2f}; {numbers}, {beam}, raw text"
         )
-        rows.append(SystemFacts(STUDENT, 100 * taught.bleu, note=note, p=taught.doubt, rate=taught.rate))
+        rows.append(SystemFacts(STUDENT, 100 * taught.bleu, note=note, p=taught.p_value, rate=taught.rate))
     return rows
 
 

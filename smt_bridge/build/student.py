@@ -115,7 +115,7 @@ class StudentEvaluation:
     teacher: str  # phrase-based or hybrid
     teacher_bleu: float
     bleu: float
-    doubt: float  # p-value of the teacher's gain over the student, see `evaluation.p_value`
+    p_value: float  # p-value of the teacher's gain over the student, see `evaluation.p_value`
     teacher_rate: float  # sentences a CPU second
     rate: float
 
@@ -325,7 +325,7 @@ def evaluate(build: Build) -> None:
         teacher=teacher_name,
         teacher_bleu=evaluation.corpus_bleu(teacher_rows),
         bleu=evaluation.corpus_bleu(rows),
-        doubt=evaluation.p_value(teacher_rows, rows),
+        p_value=evaluation.p_value(teacher_rows, rows),
         teacher_rate=len(few) / teacher_seconds,
         rate=len(lines) / seconds,
     )
@@ -345,8 +345,8 @@ def describe(result: StudentEvaluation) -> str:
     """Compare the student with its teacher: a sentence without a period."""
     return (
         f"student: BLEU {100 * result.bleu:.2f} on the development set, the {result.teacher} system "
-        f"{100 * result.teacher_bleu:.2f} (p = {result.doubt:.3f}); {result.rate:.1f} sentences a CPU second "
-        f"instead of {result.teacher_rate:.1f}"
+        f"{100 * result.teacher_bleu:.2f} (p = {result.p_value:.3f}); {result.rate:.1f} sentences a CPU "
+        f"second instead of {result.teacher_rate:.1f}"
     )
 
 

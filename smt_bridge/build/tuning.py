@@ -46,7 +46,7 @@ class PhraseBasedChoice:
     """Which phrase-based system a build goes on with, as it is stored in CHOICE."""
 
     chosen: str  # PHRASE_BASED or EXTENDED
-    whole: dict[str, float]  # BLEU of each on the lines of the comparison, 0 to 1
+    bleu: dict[str, float]  # of each on the lines of the comparison, 0 to 1
     p: float  # p-value of what the extended one gains
 
 

@@ -102,7 +102,7 @@ def build(args: argparse.Namespace) -> None:
     results = evaluation.read_evaluation(built)
     log.info(
         "%s: built, %s, BLEU %.2f on the development set; next: smt-decode %s < TEXT",
-        config.output, results.chosen, 100 * results.whole[results.chosen], config.output,
+        config.output, results.chosen, 100 * results.bleu[results.chosen], config.output,
     )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ def test_the_extended_system_is_kept_where_the_bootstrap_says_so(
     monkeypatch.setattr(evaluation, "translate_tuned", lambda build, name: iter(outputs[name]))
     choice = evaluation.choose_phrase_based(build)
     assert choice.chosen == chosen and (choice.p < 0.05) == better
-    assert choice.whole["extended"] == (1.0 if better else choice.whole["phrase-based"])
+    assert choice.bleu["extended"] == (1.0 if better else choice.bleu["phrase-based"])
     files.write_text(build.work / "dev" / tuning.CHOICE, [json.dumps(vars(choice))])
     assert tuning.phrase_based(build) == chosen and evaluation.tuned_systems(build) == [chosen]
     assert ("OpSequenceModel0" in evaluation.parts(build)) == (chosen == "extended")
@@ -154,6 +154,6 @@ def check_system(build: Build) -> None:
     text = hybrid.read(moved).target_text
     assert load(str(moved)).translate(raw) == [text(line.split(" ")) for line in outputs]
     facts = report.gather_facts(build)
-    assert {"operation sequence model", "language model of word classes"} <= set(facts.without)
+    assert {"operation sequence model", "language model of word classes"} <= set(facts.bleu_without)
     names = [(row.name, row.chosen) for row in facts.candidates]
     assert names == [("phrase-based", False), ("extended", False), ("hybrid", True)]

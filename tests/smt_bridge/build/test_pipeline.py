@@ -95,7 +95,7 @@ def tuned_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
     run = made.work / "networks" / "joint"
     files.write_text(run / "config.yaml", ["run: runs/joint"])
     manifest.write(run, ["config.yaml"])
-    found = {"chosen": "hybrid", "whole": {}, "lists": 0.5, "without": {}}
+    found = {"chosen": "hybrid", "bleu": {}, "list_bleu": 0.5, "list_bleu_without": {}}
     (made.work / "evaluation.json").write_text(json.dumps(found))
     monkeypatch.setattr("smt_bridge.build.report.gather_facts", lambda build: None)
     monkeypatch.setattr("smt_bridge.build.report.write", lambda path, facts: path.write_text("report"))
@@ -178,7 +178,7 @@ def test_a_copy_that_fails_leaves_the_folder_that_it_would_replace(
 
 
 def test_a_phrase_based_system_has_no_networks(tuned_build: Build) -> None:
-    found = {"chosen": "phrase-based", "whole": {}, "lists": 0.5, "without": {}}
+    found = {"chosen": "phrase-based", "bleu": {}, "list_bleu": 0.5, "list_bleu_without": {}}
     (tuned_build.work / "evaluation.json").write_text(json.dumps(found))
     train_system.write_ini(tuned_build.work / "dev" / "phrase-based.ini", TrainConfig("a", "b"))
     pipeline.package(tuned_build)
@@ -198,7 +198,7 @@ def test_the_folder_has_what_the_extended_features_read(tuned_build: Build) -> N
         old = ini.feature(feature).options[key]
         ini = moses_ini.set_path(ini, feature, f"../model/{old}", key)
     files.write_text(dev / "extended.ini", ini.lines)
-    found = {"chosen": "extended", "whole": {}, "lists": 0.5, "without": {}}
+    found = {"chosen": "extended", "bleu": {}, "list_bleu": 0.5, "list_bleu_without": {}}
     (tuned_build.work / "evaluation.json").write_text(json.dumps(found))
     pipeline.package(tuned_build)
     parts = hybrid.read(tuned_build.folder).parts

@@ -57,8 +57,8 @@ FACTS = Facts(
         SystemFacts("phrase-based", 58.25, p=0.0123),
         SystemFacts("hybrid", 61.5, chosen=True, note="three parts"),
     ],
-    without={"joint model": 60.25, "attention model": 59.0},
-    doubts={"joint model": 0.25, "attention model": 0.001},
+    bleu_without={"joint model": 60.25, "attention model": 59.0},
+    p_values={"joint model": 0.25, "attention model": 0.001},
     sizes={"pairs read": 29_000, "pairs kept": 28_990},
     steps=[StepFacts("align", 90, 60), StepFacts("train attention", 1800, 2400), StepFacts("train cslm", 60)],
     networks=[
@@ -134,7 +134,7 @@ def test_names_and_texts_are_escaped() -> None:
         bleu=1.0,
         reason=NASTY,
         candidates=[SystemFacts(NASTY, 1.0, note=NASTY)],
-        without={NASTY: 1.0},
+        bleu_without={NASTY: 1.0},
         sizes={NASTY: 1},
         steps=[StepFacts(NASTY, 1.0)],
         networks=[NetworkFacts(NASTY, NASTY, 1, curves={"dev cost": [(1, 2.0)]})],
@@ -184,8 +184,8 @@ def test_the_report_has_what_the_steps_found(tmp_path: Path, monkeypatch: pytest
     files.write_text(build.work / budget.FILE, ['{"corpus": 1.2, "tune": 2}'])
     made, found = gather_facts(build), evaluation.read_evaluation(build)
     assert [one.name for one in made.candidates] == ["phrase-based"] and made.candidates[0].chosen
-    assert made.bleu == 100 * found.lists and "phrase-based system alone" in made.reason
-    assert set(made.without) == {"count language model", "lexical reordering"}
+    assert made.bleu == 100 * found.list_bleu and "phrase-based system alone" in made.reason
+    assert set(made.bleu_without) == {"count language model", "lexical reordering"}
     assert {one.name: one.took for one in made.steps if one.took} == {"corpus": 1.2, "tune": 2}
     assert made.about["date"] == report.newest_date([build.work / evaluation.FILE])
     assert made.about["languages"] == "en to fr" and "stack" in made.about["search"]

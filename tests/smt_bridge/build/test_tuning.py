@@ -154,19 +154,19 @@ def test_the_worth_of_each_part(tmp_path: Path) -> None:
     tuning.tune_phrase_based(build)
     evaluate(build)
     found = read_evaluation(build)
-    assert found.chosen == "phrase-based" and set(found.without) == {"LM0", "LexicalReordering0"}
-    assert found.without["LM0"] < found.lists  # the references are what the system with it says
+    assert found.chosen == "phrase-based" and set(found.list_bleu_without) == {"LM0", "LexicalReordering0"}
+    assert found.list_bleu_without["LM0"] < found.list_bleu  # the references are what the system with it says
     output = (build.work / "dev" / "outputs" / "phrase-based").read_text()
-    assert output.count("\n") == 8 and 0 < found.whole["phrase-based"] <= 1
+    assert output.count("\n") == 8 and 0 < found.bleu["phrase-based"] <= 1
 
 
 def test_each_part_is_left_out_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build = decodable(tmp_path, 8)
     tuning.tune_phrase_based(build)
-    whole, without, doubts = evaluation.ablation(build, "phrase-based", lambda: None)
+    complete, without, p_values = evaluation.ablation(build, "phrase-based", lambda: None)
     for part in reversed(without):
         monkeypatch.setattr("smt_bridge.build.evaluation.parts", lambda build, part=part: {part: ""})
-        expected = whole, {part: without[part]}, {part: doubts[part]}
+        expected = complete, {part: without[part]}, {part: p_values[part]}
         assert evaluation.ablation(build, "phrase-based", lambda: None) == expected
 
 
@@ -199,7 +199,7 @@ def statistics_of(matches: Iterable[int]) -> Floats:
     return np.array(rows, np.float64)
 
 
-def test_the_doubt_is_the_share_of_samples_without_a_gain() -> None:
+def test_the_p_value_is_the_share_of_samples_without_a_gain() -> None:
     """Equal to texts that are drawn and scored one by one."""
     rng = np.random.default_rng(2)
     matches = rng.integers(5, 9, 25)
@@ -238,14 +238,16 @@ def test_the_choice_is_that_of_the_bootstrap(
     evaluate(hybrid)
     found = read_evaluation(hybrid)
     assert found.chosen == (HYBRID if better else PHRASE_BASED)
-    assert (found.doubts[PHRASE_BASED] < 0.05) == bool(better)
+    assert (found.p_values[PHRASE_BASED] < 0.05) == bool(better)
     said = report.chosen_reason(hybrid, found)
-    assert said.startswith(f"The {found.chosen} system: ") and f"p = {found.doubts[PHRASE_BASED]:.3f}" in said
+    assert (
+        said.startswith(f"The {found.chosen} system: ") and f"p = {found.p_values[PHRASE_BASED]:.3f}" in said
+    )
     (useless,) = report.useless_networks(hybrid, found)
     assert useless.startswith("The joint model (NNJM) adds nothing that is beyond chance (p = 0.40)")
     facts = report.candidate_facts(hybrid, found)
     assert [(row.name, row.p, row.chosen) for row in facts] == [
-        (PHRASE_BASED, found.doubts[PHRASE_BASED], not better), (HYBRID, None, bool(better)),
+        (PHRASE_BASED, found.p_values[PHRASE_BASED], not better), (HYBRID, None, bool(better)),
     ]  # fmt: skip
 
 
