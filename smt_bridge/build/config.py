@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from nmt.config.settings import choice, number, setting
+from nmt.errors import DataError
 from nmt.io import files
 from nmt.work.store import Store
 
@@ -129,8 +130,14 @@ def write_record(path: Path, record: "DataclassInstance") -> None:
 
 
 def read_record(path: Path, kind: type[Record]) -> Record:
-    """Read a result of the class `kind` that `write_record` has stored."""
-    return kind(**json.loads(path.read_text(encoding="utf-8")))
+    """Read a result of the class `kind` that `write_record` has stored. DataError for one that another
+    version has stored with other fields."""
+    try:
+        return kind(**json.loads(path.read_text(encoding="utf-8")))
+    except TypeError as error:
+        raise DataError(
+            f"{path}: written by another version of smt-build; remove it, and the same command makes it again"
+        ) from error
 
 
 @dataclass

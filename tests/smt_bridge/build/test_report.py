@@ -11,6 +11,7 @@ import pytest
 from nmt.analysis import report
 from nmt.analysis.curves import LearningCurve
 from nmt.analysis.systems import SystemOutput, TestSet
+from nmt.errors import DataError
 from nmt.io import files
 from nmt.metrics import corpus_bleu
 from smt_bridge.build import budget, evaluation, student, tuning
@@ -210,3 +211,10 @@ def test_a_late_build_says_why_it_has_no_networks(tmp_path: Path) -> None:
     assert "the corpus or the budget is too small" in chosen_reason(build, result)
     build.plan.decisions["networks"] = "behind schedule before networks"
     assert "the build was behind its plan" in chosen_reason(build, result)
+
+
+def test_an_evaluation_of_another_version(tmp_path: Path) -> None:
+    build = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(tmp_path)), small_plan())
+    files.write_text(build.work / evaluation.FILE, ['{"chosen": "hybrid", "whole": {}, "lists": 0.5}'])
+    with pytest.raises(DataError, match=r"evaluation\.json: written by another version of smt-build"):
+        evaluation.read_evaluation(build)
