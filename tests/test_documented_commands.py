@@ -21,6 +21,7 @@ from nmt.text.pipeline import SideConfig
 from smt_bridge.hybrid.folder import HybridConfig, write_system
 from tests.conftest import Command, write_corpus
 from tests.nmt.formats.test_parallel_text import trados_tmx, wmt_sgml, xliff_12
+from tests.nmt.runs import foreign_models
 
 ROOT = Path(__file__).resolve().parents[1]
 MODELS = ROOT / "tests" / "models"
@@ -231,8 +232,6 @@ def test_the_commands_of_a_page_run_in_their_order(
 
 def write_foreign_models(folder: Path, grammar: ModuleType) -> None:
     """Models of other toolkits, with random weights, under the names of the docs."""
-    from tests.nmt.runs import foreign_models  # which needs transformers
-
     tag = ">>fra<<"
     of_one_pair, of_several = folder / "one", folder / "several"
     foreign_models.marian(of_one_pair, grammar)
