@@ -269,11 +269,9 @@ def report_end(job: TrainingJob, progress: TrainingProgress, reason: str) -> Non
     """Log why training ended, the best validation, and how to go on."""
     best = ""
     if progress.best is not None:
-        best = f", best {abs(progress.best):.4f} {deciding_metric(job.training.metric, progress)}"
-    log.info(
-        "stopped at update %d (%s)%s at update %d",
-        progress.step, reason, best, progress.best_step or progress.step,
-    )  # fmt: skip
+        metric = deciding_metric(job.training.metric, progress)
+        best = f", best {abs(progress.best):.4f} {metric} at update {progress.best_step}"
+    log.info("stopped at update %d (%s)%s", progress.step, reason, best)
     log.info(
         "the same command resumes from here" if reason == "signal" else f"run directory: {job.directory}"
     )

@@ -27,10 +27,11 @@ from nmt.runs import directory as run_directory
 from nmt.text.pipeline import SideConfig
 from nmt.training import build, config_file
 from nmt.training.config import RunConfig
-from nmt.training.job import TrainingJob
+from nmt.training.job import TrainingJob, TrainingProgress
 from nmt.training.protocols import Callback
 from nmt.training.state import Clock
-from nmt.training.train import run_training
+from nmt.training.train import report_end, run_training
+from tests.nmt.training.jobs import make_job
 
 TINY = {"embedding": 4, "hidden": 4, "maxout": 4}
 
@@ -304,6 +305,21 @@ def test_what_is_left_out(folder: Path) -> None:
     assert (folder / "cache").is_dir() and not (folder / "run" / run_directory.DATA).exists()
     config.data.cache = ""
     assert build.corpus_folder(config) == folder / "run" / run_directory.DATA
+
+
+@pytest.mark.parametrize(
+    ("progress", "end"),
+    [
+        (TrainingProgress(step=9), ""),
+        (TrainingProgress(step=9, best=-2.5, best_step=6), ", best 2.5000 cost at update 6"),
+    ],
+)
+def test_only_a_validation_has_an_update_of_its_own(
+    progress: TrainingProgress, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", logger="nmt"):
+        report_end(make_job(metric="cost"), progress, "max_epochs 3")
+    assert caplog.messages[0] == f"stopped at update 9 (max_epochs 3){end}"
 
 
 def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
