@@ -40,6 +40,7 @@ class EngineAccess:
     def __init__(self, config: ServeConfig) -> None:
         self.config = config
         self.texts = LineQueue(config.queue)
+        self.plain_texts = dict[str, PlainText]()  # by the name of an engine that reads tokenized text
         threading.Thread(target=self.run_text_thread, name="texts", daemon=True).start()
 
     def run_text_thread(self) -> None:
@@ -72,6 +73,27 @@ class EngineAccess:
         return await self.answer(
             request, self.translate_in_chunks(request.state.sender, served, lines, options)
         )
+
+    async def translate_raw(
+        self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
+    ) -> list[TranslatedLine]:
+        """Translate lines of raw text with an engine that is `plain`. For one that reads tokenized text they
+        are tokenized, and its translations detokenized. Errors as from `translate`."""
+        if not served.info.tokenized_only:
+            return await self.translate(request, served, lines, options)
+        rules = await asyncio.to_thread(self.text_rules, served)
+        words = await asyncio.to_thread(rules.lines, lines)
+        translations = await self.translate(request, served, words, options)
+        return list(map(rules.translation, lines, translations))
+
+    def text_rules(self, served: ServedEngine) -> "PlainText":
+        """Return the text rules of an engine's languages, which must be known; they are loaded when first
+        needed."""
+        if served.name not in self.plain_texts:
+            self.plain_texts[served.name] = PlainText(
+                *served.languages, lambda word: served.engine.fit(word) > 0
+            )
+        return self.plain_texts[served.name]
 
     async def translate_in_chunks(
         self, sender: Sender, served: ServedEngine, lines: Sequence[str], options: TranslateOptions

@@ -1,6 +1,5 @@
 """The server's own interface: /api/translate, /api/score, /api/engines, /api/openapi.json."""
 
-import asyncio
 import math
 import time
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from nmt import __version__
 from nmt.serve import engine_access, http_api
 from nmt.serve.config import ServeConfig
 from nmt.serve.engine import AVOID, SCORE, TERMS, LineHypothesis, TranslatedLine, TranslateOptions
-from nmt.serve.engine_access import EngineAccess, PlainText
+from nmt.serve.engine_access import EngineAccess
 from nmt.serve.http_api import (
     COUNT,
     ERRORS,
@@ -46,7 +45,6 @@ class JsonApi:
         self.engines, self.config, self.access = engines, config, EngineAccess(config)
         self.translate_request = translate_request(config, list(engines))
         self.score_request = score_request(config, list(engines))
-        self.plain_texts = dict[str, PlainText]()  # by the name of an engine that reads tokenized text
 
     def endpoints(self) -> list[Endpoint]:
         return [
@@ -119,12 +117,9 @@ class JsonApi:
         options: TranslateOptions,
         plain: bool,
     ) -> list[TranslatedLine]:
-        """Translate lines that passed `check_lines`, or their sentences. HTTPException and
-        UserError as from `EngineAccess.translate`.
-
-        `plain`: the lines are raw text. For an engine that reads tokenized text they are then tokenized, and
-        its translations detokenized; BadRequest if the languages of such an engine are unknown.
-        """
+        """Translate lines that passed `check_lines`, or their sentences; `plain`: they are raw text for any
+        engine. BadRequest if an engine of tokenized text does not say for which languages; other errors as
+        from `EngineAccess.translate`."""
         if not (plain and served.info.tokenized_only):
             return await self.access.translate(request, served, lines, options)
         if not served.plain:
@@ -132,22 +127,7 @@ class JsonApi:
                 f"plain: engine {served.name} does not declare its languages; give it a name like en-fr, or "
                 "send words between blanks"
             )
-        rules = await asyncio.to_thread(self.text_rules, served)
-        words = await asyncio.to_thread(rules.lines, lines)
-        translations = await self.access.translate(request, served, words, options)
-        return [
-            rules.translation(line, translation)
-            for line, translation in zip(lines, translations, strict=True)
-        ]
-
-    def text_rules(self, served: ServedEngine) -> PlainText:
-        """Return the text rules of an engine's languages, which must be known; they are loaded when first
-        needed."""
-        if served.name not in self.plain_texts:
-            self.plain_texts[served.name] = PlainText(
-                *served.languages, lambda word: served.engine.fit(word) > 0
-            )
-        return self.plain_texts[served.name]
+        return await self.access.translate_raw(request, served, lines, options)
 
     async def score(self, request: Request) -> Response:
         values = http_api.parse_json(await request.body())

@@ -331,20 +331,21 @@ class LibreTranslate:
     async def translate_sentences(
         self, request: Request, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines, whose number is not limited; the sentences of a raw line are translated
-        separately. BadRequest for a sentence that is too long; other errors as from
-        `EngineAccess.translate`."""
-        raw = not served.info.tokenized_only
-        text = await self.access.cut_sentences(request, served, lines) if raw else whole_lines(lines)
+        """Translate lines, whose number is not limited; the sentences of a line are translated separately.
+        Only for an engine of tokenized text whose languages are unknown are lines words between blanks.
+        BadRequest for a sentence that is too long; other errors as from `EngineAccess.translate`."""
+        raw, access = served.plain, self.access
+        text = await access.cut_sentences(request, served, lines) if raw else whole_lines(lines)
         for sentence in text.sentences:
             if len(sentence) > self.config.max_line:
                 raise BadRequest(
                     f"a sentence of {len(sentence)} characters, expected at most {self.config.max_line}; "
                     "split it"
                 )
-        parts = await self.access.translate(request, served, text.sentences, options)
+        translate = access.translate_raw if raw else access.translate
+        parts = await translate(request, served, text.sentences, options)
         join = partial(engine_access.join_sentences, text, parts, options.n_best)
-        return await self.access.run_text_work(request, sum(map(len, lines)) * options.n_best, join)
+        return await access.run_text_work(request, sum(map(len, lines)) * options.n_best, join)
 
     def find_engine(self, source: str, target: str) -> ServedEngine:
         """Return the engine of a language pair. BadRequest if there is none."""

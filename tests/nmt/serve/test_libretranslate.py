@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 from urllib.parse import quote
 
@@ -11,7 +12,7 @@ from nmt.serve.engine import ALIGNMENT, EngineInfo, LineHypothesis, TranslatedLi
 from nmt.serve.http_api import BadRequest
 from nmt.serve.libretranslate import DETECTED_CHARACTERS, LanguageDetector, versions
 from nmt.serve.monitoring import Lifecycle
-from tests.nmt.serve.engines import BEARER, SECRET, Batch, Upper, client, serving
+from tests.nmt.serve.engines import BEARER, INFO, SECRET, Batch, Upper, client, serving
 
 # ---- test libretranslate -----------------------------------------------------------------------------------
 
@@ -43,6 +44,16 @@ def test_each_sentence_is_translated_by_itself() -> None:
     assert {"Dr. Who sleeps.", "A dog runs.", "It barks. "} <= set(engine.seen)
     assert answer["translatedText"] == "DR. WHO SLEEPS.  A DOG RUNS.\n\nIT BARKS."
     assert answer["alternatives"] == ["DR. WHO SLEEPS.  A DOG RUNS. !\n\nIT BARKS. !"]
+
+
+def test_text_for_an_engine_that_reads_words() -> None:
+    engine = Upper(replace(INFO, tokenized_only=True))
+    with client(engine) as api:
+        text = api.post("/translate", json={"q": "It is so. A dog, he says.", **EN_FR}).json()
+        html = api.post("/translate", json={"q": "<p>It <b>is</b> so.", "format": "html", **EN_FR}).json()
+    assert {"it is so .", "a dog , he says ."} <= set(engine.seen)
+    assert text == {"translatedText": "IT IS SO. A DOG, HE SAYS."}
+    assert html == {"translatedText": "<p>IT <b>IS</b> SO."}
 
 
 def test_a_list_of_texts() -> None:
