@@ -21,7 +21,7 @@ from nmt.data.running import TrackChunk
 from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, on_device, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, check_output
-from nmt.layers.output.softmax import Softmax
+from nmt.layers.output.softmax import counted_cross_entropy
 from nmt.text.vocab import BOS
 
 
@@ -284,11 +284,8 @@ class SoftmaxLM(LanguageModel):
     ) -> Tensor:
         """Σ -log p of units given their features, (N, K), (N,) -> (). `counted` (N,): 0 for padding, which is
         left out, see `takes_padding`."""
-        penalty, answers = self.normalizer if self.training else 0.0, self.answers(ids)
-        if counted is None:
-            return self.output.cross_entropy(features, answers, smoothing, penalty)
-        assert isinstance(self.output, Softmax)
-        return self.output.padded_cross_entropy(features, answers, counted, smoothing, penalty)
+        penalty = self.normalizer if self.training else 0.0
+        return counted_cross_entropy(self.output, features, self.answers(ids), counted, smoothing, penalty)
 
     def token_log_probs(self, batch: Batch) -> Tensor:
         with torch.no_grad():

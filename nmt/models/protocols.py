@@ -23,7 +23,7 @@ from nmt.data.aligned import AlignedBatch
 from nmt.data.batches import Batch, Ids
 from nmt.layers.batch_scores import Walk
 from nmt.layers.output import OutputLayer
-from nmt.layers.output.softmax import Softmax
+from nmt.layers.output.softmax import counted_cross_entropy
 from nmt.models.config import ModelConfig
 
 State = TypeVar("State")
@@ -34,10 +34,7 @@ Source = Any  # a sentence as the model reads it: Ids for most models, a Reading
 def target_cost(layer: OutputLayer, features: Tensor, batch: Batch, smoothing: float) -> Tensor:
     """Σ -log p of the targets of a batch, padding left out, from output features (N, K): (). `smoothing`: the
     share of each token's weight that is spread over all words. Only `Softmax` takes padding."""
-    if batch.counted is None:
-        return layer.cross_entropy(features, batch.target.ids, smoothing)
-    assert isinstance(layer, Softmax)
-    return layer.padded_cross_entropy(features, batch.target.ids, batch.counted, smoothing)
+    return counted_cross_entropy(layer, features, batch.target.ids, batch.counted, smoothing)
 
 
 @runtime_checkable

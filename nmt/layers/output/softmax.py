@@ -138,6 +138,22 @@ class _LogProbsAt(torch.autograd.Function):
         return d_features, d_matrix[:V], None if bias is None or d_bias is None else d_bias[:V], None, None
 
 
+def counted_cross_entropy(
+    layer: OutputLayer,
+    features: Tensor,
+    targets: Tensor,
+    counted: Tensor | None,
+    smoothing: float,
+    penalty: float = 0.0,
+) -> Tensor:
+    """`OutputLayer.cross_entropy` of the tokens for which `counted` (N,) is 1, not of padding: (). None: of
+    all. Only `Softmax` takes padding."""
+    if counted is None:
+        return layer.cross_entropy(features, targets, smoothing, penalty)
+    assert isinstance(layer, Softmax)
+    return layer.padded_cross_entropy(features, targets, counted, smoothing, penalty)
+
+
 def blocks(rows: Tensor, count: int) -> list[tuple[int, slice]]:
     """Cut `count` rows into blocks of BLOCK: the first row of each block, and the slice of the sorted `rows`
     (T,) that is in it."""
