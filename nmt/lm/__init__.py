@@ -3,7 +3,9 @@
 
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
-from nmt.lm.base import LanguageModel
+from nmt.layers import result_checks
+from nmt.lm.base import LanguageModel, SoftmaxLM
+from nmt.lm.checked import CheckedLM, CheckedSoftmaxLM
 from nmt.lm.cslm import CSLM, LogBilinear
 from nmt.lm.recurrent import CharacterLM, RecurrentLM
 from nmt.lm.transformer import TransformerLM
@@ -21,10 +23,12 @@ LANGUAGE_MODELS: Registry[type[LanguageModel]] = Registry(
 )
 
 
-def language_model_class(kind: str) -> type[LanguageModel]:
-    """The class that `lm.type` names. ConfigError for an unknown name."""
-    if kind not in LANGUAGE_MODELS:
+def language_model_class(name: str) -> type[LanguageModel]:
+    """The class that `lm.type` names; what one of a plugin returns is checked. ConfigError for an unknown
+    name."""
+    if name not in LANGUAGE_MODELS:
         raise ConfigError(
-            f"lm.type: {shown(kind)} is unknown, expected one of {', '.join(map(repr, LANGUAGE_MODELS))}"
+            f"lm.type: {shown(name)} is unknown, expected one of {', '.join(map(repr, LANGUAGE_MODELS))}"
         )
-    return LANGUAGE_MODELS[kind]
+    kind = LANGUAGE_MODELS[name]
+    return result_checks.checked(kind, CheckedSoftmaxLM if issubclass(kind, SoftmaxLM) else CheckedLM)

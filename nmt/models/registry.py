@@ -5,7 +5,8 @@ from typing import Any
 
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
-from nmt.models.checked import checked
+from nmt.layers import result_checks
+from nmt.models.checked import CheckedModel
 from nmt.models.config import ModelConfig
 from nmt.models.joint import JointModel
 from nmt.models.protocols import AlignedModel, TranslationModel
@@ -36,5 +37,5 @@ def make(
 ) -> AnyModel:
     """Create the model that `config.type` names; arguments as in `TranslationModel.__init__`. ConfigError for
     an unknown type or a bad configuration. What a plugin's model returns is checked, see `CheckedModel`."""
-    kind = checked(find(config.type))
+    kind = result_checks.checked(find(config.type), CheckedModel)
     return kind(config, source_vocab_size, target_vocab_size, fill, spelling)

@@ -265,6 +265,20 @@ def test_a_mistake_in_a_model(
         (
             "bigram",
             "lm",
+            "return self.features(batch.previous)",
+            "return self.features(batch.previous)[1:]",
+            r"bigram\.py:\d+: Bigram\.read: returned a tensor of shape .*, expected .* \(\d+, K\)",
+        ),
+        (
+            "bigram",
+            "lm",
+            "    def start(",
+            "    def loss(self, *a):\n        return self.read(a[0]).sum(1)\n\n    def start(",
+            r"Bigram\.loss: returned a tensor of shape \(\d+,\), expected a tensor of shape \(\)",
+        ),
+        (
+            "bigram",
+            "lm",
             ", fill: bool = True",
             ", fills: bool = True",
             r"Bigram\.__init__: NameError: name 'fill",
