@@ -446,6 +446,8 @@ class Writing:
             else:
                 self.new_folders = [] if self.direct else make_parents(self.target)
                 self.file = open(self.path if self.direct else self.unfinished, "wb", buffering=BUFFER)
+                if not self.direct and os.path.exists(self.target):  # perhaps private: it stays so
+                    os.fchmod(self.file.fileno(), stat.S_IMODE(os.stat(self.target).st_mode))
         except OSError as error:
             remove_empty_folders(self.new_folders)
             raise cannot_write(self.name, error) from error

@@ -59,6 +59,7 @@ class Progress:
         self.logged = self.start  # when the last log line was written
         self.pace_time, self.pace_done = self.start, done  # from which the pace is measured
         self.step, self.due = 1, done + 1  # units between readings of the clock, `done` at the next one
+        self.first: tuple[float, int] | None = None  # when the first units were finished, and `done` then
         self.done = self.skipped = done
         if self.visible:
             from tqdm import tqdm
@@ -114,6 +115,7 @@ class Progress:
     def refresh(self) -> None:
         """Read the clock; update the bar and write a log line when they are due."""
         now = time.monotonic()
+        self.first = self.first or (now, self.done)
         passed = now - self.pace_time
         if self.bar is not None and (passed >= DRAW or self.done == self.total):
             if self.note:
@@ -152,7 +154,10 @@ class Progress:
             return f"{title}{100 * self.done / max(1, total):.0f}%, about {duration(self.left())} left"
         if not total:
             return f"{title}{self.done:,} {self.unit}, {format_rate(rate)}"
-        left = f", {format_rate(rate)}, {duration(max(0, total - self.done) / rate)} left" if rate > 0 else ""
+        pace = rate
+        if self.first and self.done > self.first[1]:  # the first units waited for what is loaded or compiled
+            pace = (self.done - self.first[1]) / max(1e-9, time.monotonic() - self.first[0])
+        left = f", {format_rate(rate)}, {duration(max(0, total - self.done) / pace)} left" if rate > 0 else ""
         note = self.note() if self.note else ""
         return f"{title}{self.done:,} of {total:,} {self.unit}{left}{note and f'; {note}'}"
 

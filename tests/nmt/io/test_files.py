@@ -110,6 +110,14 @@ def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+def test_a_private_file_stays_private(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_text("old")
+    path.chmod(0o600)
+    files.write_text(path, ["new"])
+    assert path.stat().st_mode & 0o777 == 0o600 and path.read_text() == "new\n"
+
+
 def test_gzip_output_has_no_date(tmp_path: Path) -> None:
     for name in ("a.gz", "b.gz"):
         files.write_text(tmp_path / name, ["x"])

@@ -33,6 +33,17 @@ def test_rate_and_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert progress.line().endswith(", 50 s left")
 
 
+def test_the_wait_for_the_first_unit_is_not_ahead_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The decoder compiles its functions before the first sentence: "10 h 54 min left"."""
+    clock = Clock(monkeypatch)
+    progress = Progress(1000, "sentences")
+    clock.now = 50
+    progress.add(1)
+    clock.now = 60
+    progress.add(49)
+    assert progress.line() == "50 of 1,000 sentences, 50 a minute, 3 min 14 s left"
+
+
 def test_what_an_earlier_start_did_is_not_in_the_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
     progress = Progress(None, "pairs")
