@@ -30,9 +30,16 @@ def command(argv: Sequence[str] | None) -> None:
     elif args.action == "check":
         roots = [args.root] if args.root else [".", str(Path(args.ini).parent)]
         issues = list(problems(ini, roots, not args.quick))
+        beside = "" if args.root else moses_ini.folder_beside(ini)
+        mixed = beside and moses_ini.found_only_in(ini, ".", beside)
+        if mixed:
+            issues.append(
+                f"{args.ini}: {mixed} is relative to the current folder, other paths to {beside}, so there "
+                "is no folder to start Moses in; write absolute paths"
+            )
         print("\n".join(issues) if issues else f"{args.ini}: nothing wrong")
-        if not args.root and (folder := moses_ini.folder_beside(ini)):
-            log.info("tables are found beside the ini: start Moses in %s, or write absolute paths", folder)
+        if beside and not mixed:
+            log.info("tables are found beside the ini: start Moses in %s, or write absolute paths", beside)
         if issues:
             raise UserError(f"{args.ini}: {len(issues)} problem{'s' * (len(issues) > 1)}, listed above")
     else:

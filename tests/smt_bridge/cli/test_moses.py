@@ -158,6 +158,16 @@ def test_edited_into_another_folder_it_is_the_same_system(system: Path, command:
     assert " path=t " in command(*add, cwd=system.parent).stdout  # no folder, no other paths
 
 
+def test_paths_relative_to_two_folders(system: Path, command: Command) -> None:
+    """Moses looks up all paths in the folder where it is started, so no folder is right."""
+    here, ini = system.parent, system / "moses.ini"
+    table = f"{system.name}/t"
+    mixed = system / "mixed.ini"
+    command("smt-ini", "set-path", ini, "--name", "TM0", "--path", table, "-o", mixed, cwd=here)
+    done = command("smt-ini", "check", mixed, cwd=here)
+    assert done.returncode == 2 and "write absolute paths" in done.stdout and "start Moses" not in done.stderr
+
+
 def test_show(system: Path, command: Command) -> None:
     rows = [line.split("\t") for line in command("smt-ini", "show", system / "moses.ini").stdout.split("\n")]
     assert ["TM0", "PhraseDictionaryMemory", "2", "0.2 0.3", "t"] in rows
