@@ -498,7 +498,8 @@ def write_chunks(
     """Write the chunks of `stream` with their new columns, and report progress; returns the number of pairs,
     and of scores per pair without the new ones. UserError that names the lines of chunks that were lost."""
     total = source.pairs()
-    done, lost = ScoredTable(), LostLines()
+    # A shard may be empty.
+    done, lost = ScoredTable(columns=source.survey.columns if source.survey else 0), LostLines()
     resumed = job.count() if job else 0
     if not resumed:
         progress(0, total)

@@ -59,6 +59,8 @@ def test_more_shards_than_chunks(tmp_path: Path) -> None:
     for number in range(1, 4):
         assert main([*given, str(tmp_path / "shard"), "--shard", f"{number}/3"]) == 0
         shards.append((tmp_path / "shard").read_bytes())
+        described = (tmp_path / "shard.scores.json").read_text()
+        assert described == (tmp_path / "whole.scores.json").read_text()
     assert b"".join(shards) == (tmp_path / "whole").read_bytes() and b"" in shards
     assert not (tmp_path / "shard.job").exists()
 
