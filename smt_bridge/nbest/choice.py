@@ -254,7 +254,7 @@ def check_weights(features: dict[str, list[float]], weights: Weights) -> None:
         if name not in weights:
             raise ConfigError(
                 f"no weight for feature {name}; tune with it (smt-tune-nbest), or write '{name}= "
-                f"{'0 ' * len(values)}'"
+                f"{' '.join('0' * len(values))}'"
             )
         if len(weights[name]) != len(values):
             raise ConfigError(
