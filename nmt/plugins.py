@@ -181,14 +181,14 @@ def check_class(setting: str, name: str, kind: object, bases: Mapping[type, type
     if is_own(kind.__module__):
         return
     base = next((base for base in bases if issubclass(kind, base)), None)
-    problem = wrong_config(kind, bases[base]) if base else ""
+    required: Sequence[str] = vars(base)["required"] if base else ()
+    missing = [method for method in required if getattr(kind, method) is getattr(base, method)]
     if base is None:
         problem = f"expected a subclass of {' or '.join(base.__name__ for base in bases)}"
+    elif missing:
+        problem = f"has no method {', '.join(missing)}; see {base.__name__} in {base.__module__}"
     else:
-        required: Sequence[str] = vars(base)["required"]
-        missing = [method for method in required if getattr(kind, method) is getattr(base, method)]
-        if missing:
-            problem = f"has no method {', '.join(missing)}; see {base.__name__} in {base.__module__}"
+        problem = wrong_config(kind, bases[base])
     if problem:
         raise ConfigError(
             f"{VARIABLE}: {class_location(kind)}: {setting} {name!r}: class {kind.__qualname__}: {problem}"

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt import plugins
+from nmt.data.batches import Batch
 from nmt.errors import ConfigError
 
 T = TypeVar("T")
@@ -25,21 +26,23 @@ def checked(kind: type[T], checks: type) -> type[T]:
 
 
 class ResultChecks:
-    """Mixin, placed before the class of a plugin: its methods call those of the plugin, and raise ConfigError
-    in one line for results that they must not return."""
+    """Mixin, placed before the class of a plugin, a translation model or a language model: its methods call
+    those of the plugin, and raise ConfigError in one line for results that they must not return."""
 
-    def _check_loss(self, loss: object) -> None:
-        """ConfigError unless `loss` is the cost of a batch."""
+    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
+        loss: object = super().loss(batch, smoothing)  # type: ignore[misc]
         if not isinstance(loss, Tensor) or loss.shape != ():
             raise self._wrong("loss", loss, "a tensor of shape (), the sum of -log p over the batch")
         if torch.is_grad_enabled() and not loss.requires_grad:
             raise self._wrong("loss", "a tensor without gradient", "one that depends on the parameters")
+        return loss
 
-    def _check_token_log_probs(self, log_probs: Tensor, tokens: int) -> None:
-        """ConfigError unless `log_probs` has log p of each token of a batch."""
+    def token_log_probs(self, batch: Batch) -> Tensor:
+        log_probs: Tensor = super().token_log_probs(batch)  # type: ignore[misc]
         meaning = "log p of each target token"
-        self._check_shape("token_log_probs", log_probs, (tokens,), meaning)
+        self._check_shape("token_log_probs", log_probs, (len(batch.target.ids),), meaning)
         self._check_sign("token_log_probs", log_probs, meaning)
+        return log_probs
 
     def _check_shape(self, method: str, values: object, shape: tuple[int, ...], meaning: str) -> None:
         """ConfigError unless `values` are a tensor of this shape. `meaning`: what they stand for."""

@@ -10,16 +10,6 @@ from nmt.lm.base import LanguageModel, SoftmaxLM
 class CheckedLM(ResultChecks, LanguageModel):
     """Mixin for the language model of a plugin, see `ResultChecks`."""
 
-    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        loss = super().loss(batch, smoothing)
-        self._check_loss(loss)
-        return loss
-
-    def token_log_probs(self, batch: Batch) -> Tensor:
-        log_probs = super().token_log_probs(batch)
-        self._check_token_log_probs(log_probs, len(batch.target.ids))
-        return log_probs
-
 
 class CheckedSoftmaxLM(CheckedLM, SoftmaxLM):
     """`CheckedLM` for a model with a softmax over the vocabulary."""

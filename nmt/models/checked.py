@@ -1,13 +1,12 @@
 """Checks of what a translation model of the user's own returns.
 
-Shapes: N target tokens of a batch, R rows (hypotheses), V target words, T token ids.
+Shapes: R rows (hypotheses), V target words.
 """
 
 from collections.abc import Sequence
 
 from torch import Tensor
 
-from nmt.data.batches import Batch
 from nmt.layers.result_checks import ResultChecks
 from nmt.models.protocols import Source, State, TranslationModel
 
@@ -26,16 +25,6 @@ class CheckedModel(ResultChecks, TranslationModel[State]):
         super().__init__(config, source_vocab_size, target_vocab_size, fill, spelling)
         self._target_vocab_size = target_vocab_size
         self._started: tuple[State, int] | None = None  # the last state of `start`, and its rows
-
-    def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        loss = super().loss(batch, smoothing)
-        self._check_loss(loss)
-        return loss
-
-    def token_log_probs(self, batch: Batch) -> Tensor:
-        log_probs = super().token_log_probs(batch)
-        self._check_token_log_probs(log_probs, len(batch.target.ids))
-        return log_probs
 
     def start(self, sources: Sequence[Source]) -> State:
         state = super().start(sources)
