@@ -19,7 +19,7 @@ from nmt.io import files
 from nmt.io.mapped import MEMORY, ArrayStorage, blocks
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.counting import CountSettings, NgramCounts, count_lines, finish_model, safe_log10
-from nmt.ngram.text_scorer import Floats, Ints
+from nmt.ngram.text_scorer import MINUS_ALL, Floats, Ints
 
 # ---- kneser ney --------------------------------------------------------------------------------------------
 # Interpolated modified Kneser-Ney estimation (Chen and Goodman 1998), with the numbers of KenLM's lmplz.
@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 UNK_ID, BOS_ID = 0, 1
 BLOCK = 1 << 18  # n-grams whose probabilities are computed together
+LEAST = 10**MINUS_ALL  # weight of the lower order where discounts leave it nothing
 FALLBACK_DISCOUNTS = (0.5, 1.0, 1.5)  # discounts of lmplz --discount_fallback
 
 
@@ -198,7 +199,8 @@ def interpolate(
         else:
             below = np.where(keys == UNK_ID, 1.0, 0.0)
         probs[rows] = (counts - taken) / total[parent] + gammas[parent] * below
-        gamma[first : first + len(gammas)] = gammas
+        # A weight of 0 would stand for a context without n-grams, which leaves all to the lower order.
+        gamma[first : first + len(gammas)] = np.where(np.bincount(parent) > 0, np.maximum(gammas, LEAST), 0)
     return probs, gamma
 
 

@@ -130,6 +130,14 @@ def test_probabilities_sum_to_one_after_every_context(order: int, options: dict[
         assert sum(prob(model, context, word) for word in words) == pytest.approx(1, abs=1e-9)
 
 
+def test_a_discount_of_0_leaves_nothing_to_other_words() -> None:
+    config = KneserNeyConfig(2, discount_fallback=(0.0, 0.0, 0.0))
+    model = probabilities(estimators.estimate_kneser_ney([["a", "b"], ["b", "a"]], config))
+    for context in ("<s>", "a", "b"):
+        total = sum(prob(model, (context,), word) for word in ("a", "b", "</s>", "<unk>"))
+        assert total == pytest.approx(1, abs=1e-9)
+
+
 def test_pruning_leaves_out_what_is_rare_and_nothing_else() -> None:
     text = some_text()
     whole, pruned = (
