@@ -1,5 +1,6 @@
 """The server as a process."""
 
+import asyncio
 import io
 import json
 import socket
@@ -87,6 +88,22 @@ def test_one_engine_or_all() -> None:
     assert failed.status_code == 500 and failed.json() == {"error": "b: b is gone"}
     assert api.post("/api/translate", json={"text": "x", "engine": "b"}).status_code == 200
     assert api.post("/api/reload", json={"engine": "c"}).status_code == 400
+
+
+def test_an_engine_that_breaks_stops_no_other_reload() -> None:
+    loaded = list[str]()
+
+    def engine(name: str) -> ServedEngine:
+        def load() -> Upper:
+            loaded.append(name)
+            if loaded == ["a", "b", "a"]:
+                raise KeyError("weights")
+            return Upper()
+
+        return ServedEngine(name, load, ServeConfig())
+
+    assert asyncio.run(server.reload_engines([engine("a"), engine("b")])) == ["a: 'weights'"]
+    assert loaded == ["a", "b", "a", "b"]
 
 
 def test_it_needs_a_token() -> None:
