@@ -93,13 +93,20 @@ def read_package(data: bytes, name: str) -> Package:
         with zipfile.ZipFile(BytesIO(data)) as archive:
             entries = archive.infolist()
             check_entries(entries, len(data), name)
-            parts = {entry.filename: archive.read(entry) for entry in entries}
+            parts = {entry.filename: read_part(archive, entry) for entry in entries}
     except DAMAGES as error:
         what = str(error).split("\n")[0] or type(error).__name__
         raise DataError(
             f"{name}:1: damaged ZIP file ({what}), expected a document; was it copied whole?"
         ) from error
     return Package(entries, parts)
+
+
+def read_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+    """Unpack a part, and no more of it than the directory says: `ZipFile.read` would unpack all of it before
+    it cuts it off."""
+    with archive.open(entry) as stream:
+        return stream.read(entry.file_size)
 
 
 def check_entries(entries: list[zipfile.ZipInfo], size: int, name: str) -> None:

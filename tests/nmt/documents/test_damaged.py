@@ -2,6 +2,7 @@
 
 import random
 import struct
+import tracemalloc
 import warnings
 import zipfile
 from collections.abc import Callable, Mapping
@@ -11,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from nmt.cli import translate
-from nmt.documents.docx import MOST_PARTS, OLD_OFFICE
+from nmt.documents.docx import MOST_PARTS, OLD_OFFICE, read_package
+from nmt.errors import DataError
 from tests.conftest import ROOT, refusal
 from tests.nmt.documents.test_samples import SAMPLES, parts
 
@@ -213,6 +215,16 @@ def test_damaged_documents(
 def test_hostile_documents(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ending, make = HOSTILE[name]
     check_refused(tmp_path, f"a{ending}", make(), capsys)
+
+
+def test_no_more_is_unpacked_than_the_directory_says() -> None:
+    data = lying_bomb()
+    tracemalloc.start()
+    with pytest.raises(DataError, match="damaged ZIP file"):
+        read_package(data, "a.docx")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 8 << 20  # of 80 MiB
 
 
 def test_what_is_small_and_whole_is_read(tmp_path: Path) -> None:
