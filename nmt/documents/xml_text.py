@@ -21,7 +21,7 @@ from nmt.formats.parallel_text import SEVERE, check_entities, malformed
 DECLARATION = re.compile(r"""<\?xml\s[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
 ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);|#)([^;\s&<]{0,40})")
 CHARACTER = re.compile(
-    r"&(?:(?P<name>amp|lt|gt|quot|apos)|#x(?P<hex>[0-9A-Fa-f]{1,6})|#(?P<number>[0-9]{1,7}));"
+    r"&(?:(?P<name>amp|lt|gt|quot|apos)|#x0*(?P<hex>[0-9A-Fa-f]{1,6})|#0*(?P<number>[0-9]{1,7}));"
 )
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
@@ -76,7 +76,7 @@ TOKEN = re.compile(
     r"""|<(?P<close>/?)(?P<name>[^\s/>"'!?]++)(?P<rest>(?:[^"'>]++|"[^"]*+"|'[^']*+')*+)>""",
     re.DOTALL,
 )
-ATTRIBUTE = re.compile(r"""(\s+)([^\s=]+)\s*=\s*("[^"]*"|'[^']*')""")
+ATTRIBUTE = re.compile(r"""((?<!\s)\s++)([^\s=]++)\s*+=\s*+("[^"]*"|'[^']*')""")
 
 
 @dataclass(frozen=True)

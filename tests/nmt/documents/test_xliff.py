@@ -188,6 +188,18 @@ def test_version_2_needs_a_target_language() -> None:
     assert b'srcLang="en" trgLang="fr">' in document.write([AlignedTranslation("B")])
 
 
+def test_characters_by_number() -> None:
+    units = "<trans-unit id='1'><source>A &#x0000e9; &#000000233; &#x1F600;</source></trans-unit>"
+    assert targets(old(units)) == ["A É É \U0001f600"]
+
+
+@pytest.mark.ci
+def test_a_tag_full_of_blanks() -> None:
+    """A quadratic search would take minutes."""
+    units = f"<trans-unit{' ' * 100_000} id='1'><source>a</source></trans-unit>"
+    assert targets(old(units)) == ["A"]
+
+
 @pytest.mark.ci
 @pytest.mark.parametrize(
     "code", ['<bx id="1"/>a ', 'a<ex id="2"/> ', '<g id="1">a</g> ', "<mrk>a", "a<x id='1'/>"]
