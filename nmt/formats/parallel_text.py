@@ -415,7 +415,7 @@ def read_wmt_xml(paths: Sequence[str], wanted: Wanted) -> Iterator[Unit]:
 
 
 TAG = re.compile(r"<(/?)(srcset|refset|tstset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
-ATTRIBUTE = re.compile(r"""([\w:-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+ATTRIBUTE = re.compile(r"""(?<![\w:-])([\w:-]++)\s*+=\s*+(?:"([^"]*)"|'([^']*)')""")
 LEVELS = {"srcset": 0, "refset": 0, "tstset": 0, "doc": 1, "seg": 2}  # elements around each
 CHARACTER = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
 

@@ -278,6 +278,12 @@ def test_translations_of_a_test_set_match_by_document_and_segment(tmp_path: Path
     assert pairs == [("b c", "B & R&D é")] and counts.missing == 1
 
 
+def test_a_tag_of_sgml_with_a_long_name(tmp_path: Path) -> None:
+    """A quadratic search would take an hour."""
+    source = written(tmp_path / "s.sgm", f'<srcset {"a" * 400_000} srclang="en"><doc></doc></srcset>')
+    assert "no <srcset> in the SGML files" in refused(tmp_path, [source])
+
+
 @every_xml
 def test_what_was_read_is_freed(writer: Writer, tmp_path: Path) -> None:
     """When a unit is read, nothing before it is in memory but emptied elements that it needs."""
