@@ -146,7 +146,7 @@ RULES: list[Rule] = [
 ]
 # A comma or period before or after the closing quotation mark, and what stands between groups of digits.
 ENGLISH_QUOTES: list[Rule] = [('"', r'"([,.]+)', r'\1"')]
-CONTINENTAL_QUOTES: list[Rule] = [(',"', "", '",'), ('."', r'(\.+)"(\s*[^<])', r'"\1\2')]
+CONTINENTAL_QUOTES: list[Rule] = [(',"', "", '",'), ('."', r'(\.+)(?:(")(\s*[^<]))?', r"\2\1\3")]
 QUOTES = {"en": ENGLISH_QUOTES, **dict.fromkeys(("de", "es", "fr"), CONTINENTAL_QUOTES)}
 DIGITS_APART = r"(\d)\xa0(\d)"
 DECIMAL_COMMA = ("de", "es", "cz", "cs", "fr")

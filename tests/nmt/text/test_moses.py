@@ -84,6 +84,11 @@ def test_any_line_is_split_as_by_sacremoses(language: str, normalize: bool, line
     check(language, normalize, line)
 
 
+def test_rows_of_dots() -> None:
+    """A quadratic search would take an hour."""
+    assert moses.Normalizer("de")("." * 400_000 + 'x."y') == "." * 400_000 + 'x".y'
+
+
 @CASES
 @given(st.sampled_from(LANGUAGES), st.lists(st.sampled_from(PARTS).filter(str.strip), max_size=10))
 def test_any_tokens_are_joined_as_by_sacremoses(language: str, tokens: list[str]) -> None:
