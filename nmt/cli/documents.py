@@ -92,9 +92,9 @@ def translate_document(
     sentences; `block`: how many of them at a time; `opening`: the first message."""
     text = split(document.lines)
     sentences, translations = text.sentences, list[AlignedTranslation]()
-    with options.progress(args, "sentences", len(sentences), opening) as progress:
-        for first in range(0, len(sentences), block):
-            translations += translate(sentences[first : first + block], first)
-            progress.add(len(translations) - progress.done)
-    with files.Writing(args.output) as out:
+    with files.Writing(args.output) as out:  # before the work: it may take hours
+        with options.progress(args, "sentences", len(sentences), opening) as progress:
+            for first in range(0, len(sentences), block):
+                translations += translate(sentences[first : first + block], first)
+                progress.add(len(translations) - progress.done)
         out.write(document.write(join_sentences(text, translations)))

@@ -1,11 +1,15 @@
 """nmt-translate --document: a document in, a document out."""
 
+import argparse
 from pathlib import Path
 
 import pytest
 
 from nmt import Run
-from nmt.cli import translate
+from nmt.cli import documents, translate
+from nmt.documents import plain
+from nmt.errors import UserError
+from nmt.text.sentences import whole_lines
 from tests.conftest import ROOT, Command, refusal
 
 RUN = ROOT / "tests" / "models" / "translator"
@@ -68,6 +72,14 @@ def test_what_is_refused(
     (tmp_path / "bad.txt").write_bytes(b"\xff")
     assert expected in refusal(translate.main, capsys, RUN, "-o", "out", *words)
     assert not (tmp_path / "out").exists() and (tmp_path / "a.txt").read_text() == "A man.\n"
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    args = argparse.Namespace(output=str(tmp_path / "a" / "out"), quiet=True)
+    document = plain.parse(b"A man.", "a.txt")
+    with pytest.raises(UserError, match="cannot write: Not a directory"):
+        documents.translate_document(args, document, whole_lines, lambda *block: pytest.fail("work"), 1)
 
 
 def test_as_a_command(tmp_path: Path, command: Command) -> None:
