@@ -140,8 +140,9 @@ class LineTranslator:
         if self.in_parts:
             yield from ([translation] for translation in self.best(block.lines, self.limit(block)))
             return
-        for line, candidates in zip(block.lines, self.candidates(block), strict=True):
-            translations = [self.run.translation(line, candidate) for candidate in candidates]
+        prefixes = block.side_lines.get("prefix") or [""] * len(block.lines)
+        for line, candidates, prefix in zip(block.lines, self.candidates(block), prefixes, strict=True):
+            translations = [self.run.translation(line, candidate, prefix) for candidate in candidates]
             yield [self.least_risk(translations)] if self.args.mbr else translations
 
     def best(self, lines: Sequence[str], limit: LineLimit) -> list[BeamTranslation]:

@@ -381,11 +381,14 @@ class Run(ABC):
             results.append(self.draw(reading, config, index) if len(reading) else empty)
         return results
 
-    def translation(self, line: str, candidate: FinishedHypothesis) -> BeamTranslation:
+    def translation(self, line: str, candidate: FinishedHypothesis, prefix: str = "") -> BeamTranslation:
         """Convert a candidate for a source line from ids to words, align them to the source words by
-        attention, and replace unknown words if the run has a lexicon for them."""
+        attention, and replace unknown words if the run has a lexicon for them. `prefix`: what it was made to
+        begin with; its words stay as they are, even unknown ones."""
         member, unknown = self.members[0], self.unknown
         units = member.target_words.decode(candidate.words)
+        start = member.target.units(prefix)[: len(units)]
+        units[: len(start)] = start
         words_of = member.target.word_numbers(units)
         alignment: list[tuple[int, int]] = []
         if candidate.looked_at:
@@ -532,7 +535,11 @@ class Run(ABC):
                 lines, prefixes, constraints=maker.for_lines(lines) if maker else (), limit=limit
             )
             best = self.search(request, config)
-            results = [self.translation(line, row[0]) for line, row in zip(lines, best, strict=True)]
+            starts = prefixes or [""] * len(lines)
+            results = [
+                self.translation(line, row[0], prefix)
+                for line, row, prefix in zip(lines, best, starts, strict=True)
+            ]
         else:
             results = self.best(split.sentences, config, limit=limit, constraints=maker)
         return split.join(self.text(translation) for translation in results)

@@ -212,6 +212,14 @@ def test_translations_begin_with_their_prefixes() -> None:
         make_run().translate(["w1"], split_sentences=True, prefixes=["w2"])
 
 
+def test_a_prefix_keeps_words_that_the_model_does_not_know() -> None:
+    run = TorchRun.of(MODELS / "translator")
+    lines, prefixes = ["The man sees the dog.", ""], ["Zork le", "Zork"]
+    for one in (run, run.replacing_unknown(Lexicon({}))):
+        begun, empty = one.translate(lines, prefixes=prefixes)
+        assert begun.startswith("Zork le ") and empty == ""
+
+
 # ---- test translation --------------------------------------------------------------------------------------
 # Translations of lines that were cut into parts; the one of minimum Bayes risk.
 
