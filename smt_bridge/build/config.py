@@ -130,13 +130,14 @@ def write_record(path: Path, record: "DataclassInstance") -> None:
 
 
 def read_record(path: Path, kind: type[Record]) -> Record:
-    """Read a result of the class `kind` that `write_record` has stored. DataError for one that another
-    version has stored with other fields."""
+    """Read a result of the class `kind` that `write_record` has stored. DataError for one that is damaged, or
+    that another version has stored with other fields."""
     try:
         return kind(**json.loads(path.read_text(encoding="utf-8")))
-    except TypeError as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise DataError(
-            f"{path}: written by another version of smt-build; remove it, and the same command makes it again"
+            f"{path}: damaged, or written by another version of smt-build; remove it, and the same command "
+            "makes it again"
         ) from error
 
 

@@ -213,8 +213,10 @@ def test_a_late_build_says_why_it_has_no_networks(tmp_path: Path) -> None:
     assert "the build was behind its plan" in chosen_reason(build, result)
 
 
-def test_an_evaluation_of_another_version(tmp_path: Path) -> None:
+@pytest.mark.parametrize("text", ['{"chosen": "hybrid", "whole": {}, "lists": 0.5}', "{", "[]", "\udcff"])
+def test_an_evaluation_of_another_version(text: str, tmp_path: Path) -> None:
     build = Build(BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(tmp_path)), small_plan())
-    files.write_text(build.work / evaluation.FILE, ['{"chosen": "hybrid", "whole": {}, "lists": 0.5}'])
-    with pytest.raises(DataError, match=r"evaluation\.json: written by another version of smt-build"):
+    build.work.mkdir()
+    (build.work / evaluation.FILE).write_bytes(text.encode("utf-8", "surrogateescape"))
+    with pytest.raises(DataError, match=r"evaluation\.json: damaged, or written by another version"):
         evaluation.read_evaluation(build)
