@@ -84,7 +84,7 @@ class EngineAccess:
         rules = await asyncio.to_thread(self.text_rules, served)
         words = await asyncio.to_thread(rules.lines, lines)
         translations = await self.translate(request, served, words, options)
-        return list(map(rules.translation, lines, translations))
+        return await asyncio.to_thread(list, map(rules.translation, lines, translations))
 
     def text_rules(self, served: ServedEngine) -> "PlainText":
         """Return the text rules of an engine's languages, which must be known; they are loaded when first

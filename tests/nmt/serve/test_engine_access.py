@@ -211,6 +211,19 @@ def test_text_becomes_the_words_that_the_engine_knows() -> None:
     assert RULES.lines(["", "the"]) == ["", "the"]
 
 
+def test_lists_become_text_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list of 100 translations takes some 10 ms, and a request may have 500."""
+
+    def translation(rules: PlainText, text: str, translated: TranslatedLine) -> TranslatedLine:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return translated
+
+    monkeypatch.setattr(PlainText, "translation", translation)
+    with client(Upper(replace(INFO, tokenized_only=True))) as api:
+        assert api.post("/api/translate", json={"text": "It is so.", "plain": True}).status_code == 200
+
+
 def test_words_become_text() -> None:
     found = TranslatedLine(
         ["the", "&quot;"], [LineHypothesis("", "l&apos; homme dit : « oui » .".split(), -1.0)], unknown=[0]
