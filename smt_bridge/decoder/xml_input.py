@@ -129,7 +129,7 @@ def parse_markup(line: str, markup: Markup) -> MarkedLine:
     opening, closing = markup.brackets
     if markup.policy == "pass-through" or opening not in line:
         return MarkedLine(surface(line))
-    marked, open_tags = MarkedLine([]), list[Tag]()
+    marked, open_tags, walls = MarkedLine([]), list[Tag](), list[range]()
     for token in tokens(line.strip(BLANKS), opening, closing):
         if not is_tag(token, opening):
             marked.words += surface(token)
@@ -151,12 +151,14 @@ def parse_markup(line: str, markup: Markup) -> MarkedLine:
                 raise ValueError(
                     f"tag {shown(tag.name)} is closed by {shown(name)}; close the inner tag first"
                 )
-            apply_tag(marked, tag, markup)
+            apply_tag(marked, walls, tag, markup)
     if open_tags:
         name = open_tags[-1].name
         remedy = f"close it by {shown(f'{opening}/{name}{closing}')}"
         raise ValueError(f"tag {shown(name)} is never closed; {remedy}")
     check_spans(marked)
+    words = len(marked.words)  # walls after the end of the line are dropped
+    marked.walls = sorted({word for each in walls for word in range(each.start, min(each.stop, words))})
     return marked
 
 
@@ -195,12 +197,13 @@ def is_tag(token: str, opening: str) -> bool:
     return token.startswith(opening) and re.match(r"[/a-zA-Z]", token[len(opening) :]) is not None
 
 
-def apply_tag(marked: MarkedLine, tag: Tag, markup: Markup) -> None:
-    """Add what a closed tag says about its span to `marked`: walls, a zone or forced translations. ValueError
-    for a mistake in the tag, and for a tag that Moses or the engine does not support there."""
+def apply_tag(marked: MarkedLine, walls: list[range], tag: Tag, markup: Markup) -> None:
+    """Add what a closed tag says about its span: a zone or forced translations to `marked`, or the words
+    before walls, which may be beyond the end of the line, to `walls`. ValueError for a mistake in the tag,
+    and for a tag that Moses or the engine does not support there."""
     start, end = tag_span(tag, len(marked.words))
     if tag.name == "wall":
-        marked.walls += range(max(0, start - 1), end)
+        walls.append(range(max(0, start - 1), end))
     elif tag.name == "zone":
         if start >= end:
             raise ValueError("a zone without words; enclose at least one")
@@ -315,8 +318,7 @@ def attribute(tag: Tag, name: str) -> str:
 
 
 def check_spans(marked: MarkedLine) -> None:
-    """ValueError for a span attribute that reaches beyond the end of the line. Also drops walls after the end
-    of the line."""
+    """ValueError for a span attribute that reaches beyond the end of the line."""
     words = len(marked.words)
     for last in [*(option.last for option in marked.forced), *(last for _, last in marked.zones)]:
         if last >= words:
@@ -325,4 +327,3 @@ def check_spans(marked: MarkedLine) -> None:
                 if words
                 else f"a span ends at word {last}, but the line has no words"
             )
-    marked.walls = sorted({word for word in marked.walls if word < words})

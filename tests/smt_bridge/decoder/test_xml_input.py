@@ -64,6 +64,7 @@ def marked(
         ("a <wall/> b", marked("a b", walls=[0])),
         ("<wall/> a <wall /> b", marked("a b", walls=[0])),
         ("a <wall> b c </wall> d", marked("a b c d", walls=[0, 1, 2])),
+        (f'a <wall span="1-{10**18}"/> b c', marked("a b c", walls=[0, 1, 2])),
         ("a <zone> b <wall/> c </zone> d", marked("a b c d", walls=[1], zones=[(1, 2)])),
         ('a <ne entity="3"> @num@ </ne>', marked("a @num@")),
         ("3 < 5 and 7 > 2 &lt; &amp;amp;", marked("3 < 5 and 7 > 2 &lt; &amp;amp;")),
