@@ -319,7 +319,8 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
                     f"{files.name_of(path)}: sentence {number}, but {references[0]} has {len(texts[0])} "
                     "lines (ids count from 0)"
                 )
-            dense, sparse = zip(*(split_features(hypothesis.features) for hypothesis in group), strict=True)
+            location = f"{files.name_of(path)}: sentence {number}"
+            dense, sparse = zip(*(split_features(entry.features, location) for entry in group), strict=True)
             columns = column_names({name: len(values) for name, values in dense[0].items()})
             lists.names = lists.names or columns
             if columns != lists.names:
@@ -340,9 +341,20 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
     return lists
 
 
-def split_features(features: dict[str, list[float]]) -> tuple[dict[str, list[float]], dict[str, float]]:
-    """Split the features of an entry into dense and sparse ones, which have `_` in their names."""
-    sparse = {name: values[0] for name, values in features.items() if is_sparse(name)}
+def split_features(
+    features: dict[str, list[float]], location: str
+) -> tuple[dict[str, list[float]], dict[str, float]]:
+    """Split the features of an entry into dense and sparse ones, which have `_` in their names. DataError,
+    which begins with `location`, for a sparse feature without a value, or with several."""
+    sparse: dict[str, float] = {}
+    for name, values in features.items():
+        if is_sparse(name):
+            if len(values) != 1:
+                raise DataError(
+                    f"{location}: {len(values)} values of {name}, which is sparse by the _ in its name, so "
+                    "that one is expected; write one, or rename the feature"
+                )
+            sparse[name] = values[0]
     return {name: values for name, values in features.items() if name not in sparse}, sparse
 
 

@@ -47,6 +47,14 @@ def test_bleu_of_sums() -> None:
 # ---- test pool ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("values", ["", "1 2"])
+def test_a_sparse_feature_has_one_value(values: str, tmp_path: Path) -> None:
+    files.write_text(tmp_path / "list", [f"0 ||| a ||| LM0= -1 X_y= {values} ||| -1"])
+    files.write_text(tmp_path / "reference", ["a"])
+    with pytest.raises(DataError, match=f"list: sentence 0: {len(values.split())} values of X_y"):
+        pools.read_nbest([str(tmp_path / "list")], [str(tmp_path / "reference")])
+
+
 def test_statistics_are_sacrebleus() -> None:
     hypotheses = ["the cat sat on the mat", "a", "the the the the", "x y z w v"]
     references = [
