@@ -190,7 +190,7 @@ def distinct_texts(choices: Sequence[Sequence[str]]) -> tuple[list[str], Ints, l
 
 
 UNKNOWN_WORD = -100.0  # what Moses adds for each, with weight 1, and does not print (UnknownWordPenalty0)
-TOTAL_TOLERANCE = 0.01  # printed totals have six digits
+TOTAL_TOLERANCE = 0.01, 1e-5  # absolute, and relative: printed totals have six digits
 
 
 def unprinted_score(hypothesis: Hypothesis, weights: Weights | None) -> float:
@@ -236,7 +236,8 @@ def unknown_word_score(hypothesis: Hypothesis, weights: Weights) -> float:
             "the weights that the decoder used"
         ) from error
     count = round(rest / UNKNOWN_WORD)
-    if abs(rest - count * UNKNOWN_WORD) > TOTAL_TOLERANCE or count < 0:
+    absolute, relative = TOTAL_TOLERANCE
+    if abs(rest - count * UNKNOWN_WORD) > absolute + relative * abs(hypothesis.total) or count < 0:
         raise ConfigError(
             f"sentence {hypothesis.sentence}: weights x features give {hypothesis.total - rest:.6g}, but the "
             f"list says {hypothesis.total:.6g}; "

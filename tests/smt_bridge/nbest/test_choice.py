@@ -125,6 +125,8 @@ def test_unknown_words() -> None:
         with pytest.raises(ConfigError, match="these are not the weights that its decoder used"):
             choice.unknown_word_score(nbest.parse(ENTRY.format(total), "n:1"), used)
     assert choice.unprinted_score(nbest.parse(ENTRY.format(-205), "n:1"), None) == 0
+    many = nbest.parse(ENTRY.format(f"{-5.04 - 100 * 150:.6g}"), "n:1")  # -15005
+    assert choice.unknown_word_score(many, {"A": [0.5, 0.25], "B": [2.0 + 0.04 / 3]}) == -15000
 
 
 @pytest.mark.ci
