@@ -17,6 +17,8 @@ from smt_bridge.tuning.bleu import COLUMNS, ORDER
 from smt_bridge.tuning.pool import Floats, Pool
 from smt_bridge.tuning.tuner import Progress, TuningPoint, silent
 
+LEAST = np.finfo(float).tiny  # of background statistics, which have logarithms
+
 
 @dataclass
 class Kbmira:
@@ -64,7 +66,7 @@ class Kbmira:
                     norm = difference @ difference
                     if loss > 0 and norm > 0:
                         weights = weights + min(self.max_step, loss / norm) * difference
-                background = self.decay * (background + stats[int(np.argmax(scores))])
+                background = np.maximum(LEAST, self.decay * (background + stats[int(np.argmax(scores))]))
                 total += weights
                 updates += 1
             average = total / updates

@@ -110,6 +110,13 @@ def test_constant_features_stay_at_0() -> None:
         assert found.weights[1] == 0 and np.abs(found.weights).sum() == pytest.approx(1)
 
 
+def test_short_texts_have_a_bleu_without_a_background() -> None:
+    pool = random_pool(sentences=5, features=3, seed=7)
+    pool.stats[:, 6:8] = 0
+    with np.errstate(all="raise"):
+        Kbmira(passes=2, decay=0.0).tune(pool, None, 1)
+
+
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.ci
 def test_the_three_methods_agree_on_an_easy_pool(seed: int) -> None:
