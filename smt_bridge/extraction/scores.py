@@ -130,7 +130,8 @@ def distinct_pairs(rows: UINT, reordering: ReorderingType) -> PhrasePairs:
 
 class WordTable:
     """Lexical translation: counts of linked word pairs, with NULL (0) for words without a link. Probabilities
-    have 7 decimals, as Moses writes them.
+    have 7 decimals, as Moses writes them, but are at least 1e-7: Moses rounds rarer ones to 0, whose log
+    it floors at -100, so that phrase pairs with such a link are hardly ever used.
 
     The arrays (L,) are sorted by key, which is source word id * `targets` + target word id; `targets` is the
     size of the target vocabulary.
@@ -171,8 +172,11 @@ class WordTable:
         self.merge_pending()
         source, target = self.keys // self.targets, self.keys % self.targets
         of_source, of_target = np.bincount(source, self.counts), np.bincount(target, self.counts)
-        self.direct = np.round(self.counts / of_source[source], self.DECIMALS)  # p(target word | source word)
-        self.inverse = np.round(self.counts / of_target[target], self.DECIMALS)
+        # p(target word | source word), and the reverse
+        self.direct, self.inverse = (
+            np.maximum(np.round(self.counts / totals, self.DECIMALS), 10.0**-self.DECIMALS)
+            for totals in (of_source[source], of_target[target])
+        )
 
 
 @njit

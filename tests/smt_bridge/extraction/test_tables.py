@@ -26,7 +26,13 @@ from nmt.work.stages import SharedFolder
 from smt_bridge.extraction import scores, tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.instances import UINT
-from smt_bridge.extraction.scores import MAX_COUNT, CorpusTotals, larger_alignment, write_tables
+from smt_bridge.extraction.scores import (
+    MAX_COUNT,
+    CorpusTotals,
+    WordTable,
+    larger_alignment,
+    write_tables,
+)
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
 from smt_bridge.moses.reordering import ReorderingType
 from tests.conftest import ROOT, Command
@@ -309,6 +315,14 @@ def test_smoothing(tmp_path: Path) -> None:
             kneser[2], adjusted / of_source, rel_tol=1e-4
         )
         assert turing[1] == kneser[1] == plain[1]
+
+
+def test_no_word_pair_is_impossible() -> None:
+    """Nor is one that 7 decimals would round to 0, as in large corpora with NULL."""
+    lexicon = WordTable(4)
+    lexicon.join(np.array([1, 2]), np.array([10**8, 1]))
+    lexicon.finish()
+    assert lexicon.direct.tolist() == [1, 1e-7] and lexicon.inverse.tolist() == [1, 1]
 
 
 def test_without_counts_of_counts_nothing_is_discounted() -> None:
