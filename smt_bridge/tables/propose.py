@@ -126,15 +126,22 @@ def reordering_scores(row: PhrasePair, location: str, count: int) -> NDArray[np.
 
 def thin_sources(occurring: Occurring, table: KnownPairs, config: ProposeConfig) -> list[bytes]:
     """The phrases of a text, of up to `max_length` words, that have at most `thin` translations in the table
-    or were extracted at most `rare` times, in byte order. `config` has these three settings."""
+    or were extracted at most `rare` times, in byte order; without those that no table can hold. `config` has
+    these three settings."""
     sources = []
     for source in sorted(occurring.grams):
-        if source.count(b" ") >= config.max_length:
+        if source.count(b" ") >= config.max_length or not fits_table(source):
             continue
         options, count = len(table.targets.get(source, ())), table.counts.get(source, 0)
         if options <= config.thin or 0 < count <= config.rare:
             sources.append(source)
     return sources
+
+
+def fits_table(phrase: bytes) -> bool:
+    """Whether a phrase may stand in a table: Moses would take none of its words for factors, which have |, or
+    for a non-terminal, such as [X]."""
+    return b"|" not in phrase and not any(word[:1] + word[-1:] == b"[]" for word in phrase.split(b" "))
 
 
 def read_lexicon(path: str) -> dict[tuple[bytes, bytes], float]:

@@ -86,6 +86,8 @@ def test_who_is_asked_for() -> None:
         b"c",
     ]
     assert thin_sources(Occurring([b"a b c"]), known, ProposeConfig(thin=0, rare=0, max_length=1)) == []
+    unfit = Occurring([b"d|e [X] || [ ]"])  # no table can hold the first three
+    assert thin_sources(unfit, known, ProposeConfig(max_length=2)) == [b"[", b"[ ]", b"]"]
 
 
 def test_a_row_by_hand() -> None:
