@@ -210,12 +210,16 @@ def make_requests(
     return [requests[form] for form in forms]
 
 
+# of a sentence: with the logarithm of 0 totals would be infinite or nan; Moses' tuners read neither -inf nor
+# -1e+06
+LEAST = -1e5
+
+
 def sum_scores(request: ScoringRequest, scores: Values, form: ScoringForm) -> Values:
     """Compute the value of each hypothesis (H,): the sum of the scores of its pairs. `scores`: of all pairs
     of the request (pairs,), natural logarithms. Scores of phrases have the same floor as a column of the
-    phrase table, so that both give the same number."""
-    if form is ScoringForm.PHRASES:
-        scores = np.maximum(scores, math.log(FLOOR))
+    phrase table, so that both give the same number; those of sentences are at least LEAST."""
+    scores = np.maximum(scores, math.log(FLOOR) if form is ScoringForm.PHRASES else LEAST)
     return np.array([math.fsum(scores[row] for row in rows) for rows in request.rows])
 
 

@@ -454,6 +454,8 @@ def test_each_distinct_pair_once() -> None:
     assert aligned.pairs.take([2, 0]).affiliations == [[0, 2], [0, 1, 2]]
     values = -np.arange(len(whole.pairs), dtype=np.float64)
     assert sum_scores(whole, values, ScoringForm.SENTENCE).tolist()[:4] == [0, -1, -1, -1]
+    impossible = sum_scores(whole, np.full(len(whole.pairs), -np.inf), ScoringForm.SENTENCE)
+    assert {nbest.format_number(value) for value in impossible.tolist()} == {"-100000"}  # as tuners read it
     floored = sum_scores(parts, np.full(len(parts.pairs), -1e9), ScoringForm.PHRASES)
     assert floored[0] == 2 * math.log(FLOOR) and floored[4] == 0
 
