@@ -118,6 +118,9 @@ def sample_lines(
     if not isinstance(model, StepModel):
         raise ConfigError(f"{run.directory}: cannot draw lines from {run.config.type} models")
     config = replace(config, samples=1, max_length_factor=1.0, allow_unknown=False)
-    drawn = sample(model, [range(max_length)] * count, config)
-    text = run.text.for_text(tokenized=True)
-    return (text.text(run.words.decode(line.words)) for [line] in drawn)
+    text, size = run.text.for_text(tokenized=True), config.rows
+    return (
+        text.text(run.words.decode(line.words))
+        for start in range(0, count, size)
+        for [line] in sample(model, [range(max_length)] * min(size, count - start), config, start)
+    )
