@@ -387,8 +387,9 @@ class Run(ABC):
         begin with; its words stay as they are, even unknown ones."""
         member, unknown = self.members[0], self.unknown
         units = member.target_words.decode(candidate.words)
-        start = member.target.units(prefix)[: len(units)]
-        units[: len(start)] = start
+        if prefix:
+            start = member.target.units(prefix)[: len(units)]
+            units[: len(start)] = start
         words_of = member.target.word_numbers(units)
         alignment: list[tuple[int, int]] = []
         if candidate.looked_at:
