@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
 from nmt.cli.arguments import add_setting, check_separate, parse_settings
+from nmt.errors import ConfigError
 from nmt.text.sentences import MAX_LINE_WORDS
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.config import DecoderConfig
@@ -66,10 +67,18 @@ def absolute_ini(ini: Ini, beside: bool = False) -> Ini:
 
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:
-    """ConfigError if an output, (option, path), is the moses.ini or a file that it names. `beside`: look for
-    files only in the ini's folder."""
-    paths = [find_table(path, root) for path in ini.paths for root in ini.roots(beside)]
-    named = [("MODEL", str(path)) for path in paths if path]
+    """ConfigError if an output, (option, path), is the moses.ini or a file that it names, and if a path leads
+    to one file from the current folder and to another one from the ini's. `beside`: look for files only in
+    the ini's folder."""
+    named: list[tuple[str, str]] = []
+    for path in ini.paths:
+        found = [file for root in ini.roots(beside) if (file := find_table(path, root))]
+        if any(not file.samefile(found[0]) for file in found):
+            raise ConfigError(
+                f"{ini.path}: {path} is there twice, {found[0]} in the current folder and {found[1]} beside "
+                "the ini; start in another folder, or write an absolute path"
+            )
+        named += [("MODEL", str(file)) for file in found]
     check_separate([("MODEL", ini.path), *named], outputs)
 
 

@@ -461,6 +461,22 @@ def test_the_files_of_a_system(hybrid_system: Path) -> None:
     assert {folder.FILE, *(Path(name).name for name in folder.read(hybrid_system).parts)} == names
 
 
+def test_a_table_of_another_model_in_the_current_folder(
+    model: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was read in place of the model's own, without a word."""
+    ini = moses_ini.read(model / "moses.ini")
+    other = tmp_path_factory.mktemp("other")
+    monkeypatch.chdir(other)
+    decoding.check_tables(ini, [])
+    shutil.copy(model / ini.paths[0], ini.paths[0])
+    with pytest.raises(ConfigError, match="there twice"):
+        decoding.check_tables(ini, [])
+    decoding.check_tables(ini, [], beside=True)
+    monkeypatch.chdir(model)
+    decoding.check_tables(ini, [])
+
+
 def test_no_output_is_a_file_of_the_model(tmp_path: Path) -> None:
     """Neither a table nor a list of words nor the file of sparse weights."""
     model = write_model(tmp_path / "model", 1)
