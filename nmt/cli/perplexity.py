@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 READ_AHEAD = 2000  # lines scored together
-COUNTED = ("lines", "characters", "words", "unknown", "log_prob", "known_log_prob")  # fields that are packed
+# The fields that are packed.
+COUNTED = ("lines", "characters", "blanks", "words", "unknown", "log_prob", "known_log_prob")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -43,6 +44,13 @@ def command(argv: Sequence[str] | None) -> None:
         totals = score_file(model, args.input, progress)
     if not totals.lines:
         raise DataError(f"{files.name_of(args.input)}: empty file, expected one sentence a line")
+    if 0 < totals.words == totals.unknown:
+        log.warning(
+            "%s knows no word of %s: write the text as the model's training text is; for a model of classes, "
+            "as classes",
+            model.name,
+            files.name_of(args.input),
+        )
     rows = [
         (model.name, "model"),
         (files.name_of(args.input), "text"),
@@ -79,6 +87,7 @@ class PerplexityTotals:
 
     lines: int = 0
     characters: int = 0  # ends of lines included
+    blanks: int = 0  # those of them that are blanks
     words: int = 0  # words, or subword units, without ends of lines
     unknown: int = 0  # those of them that are unknown
     log_prob: float = 0.0  # natural, of all units and ends of lines
@@ -89,6 +98,7 @@ class PerplexityTotals:
     def add(self, line: str, scored: "LineScores") -> None:
         """Add the scores of a line."""
         self.lines, self.characters = self.lines + 1, self.characters + len(line) + 1
+        self.blanks += line.count(" ")
         self.words += len(scored.units)
         self.unknown += scored.in_vocabulary.count(False)
         self.log_prob += sum(scored.log_probs)
@@ -133,7 +143,10 @@ class PerplexityTotals:
         name = "perplexity per unit, ends of sentences counted, unknown ones as <unk>"  # read by recipes
         yield f"{self.perplexity:.4f}", name
         yield f"{self.known_perplexity:.4f}", "perplexity without unknown units"
-        bits = -self.log_prob / math.log(2) / self.characters
+        # In text written in characters (`t h e _ c a t`) blanks only separate the characters.
+        spelled = self.words == self.characters - self.blanks - self.lines
+        characters = self.characters - self.blanks if spelled else self.characters
+        bits = -self.log_prob / math.log(2) / characters
         yield f"{bits:.5f}", "bits per character, ends of lines counted"
         yield f"{self.log_prob:.4f}", "log p of the text, natural"
         yield f"{units / max(self.seconds, 1e-9):.0f}", "units per CPU second"

@@ -144,6 +144,17 @@ def test_totals_by_hand() -> None:
     assert math.isnan(perplexity.perplexity(0.0, 0))
 
 
+def test_blanks_between_the_symbols_of_spelled_text_are_no_characters() -> None:
+    """`t h e`, as the Penn Treebank's characters are written, has as many bits per character as `the`."""
+    scored = LineScores(["t", "h", "e"], [-1.0, -2.0, -3.0, -4.0], [True] * 3)
+    found = []
+    for line in ("the", "t h e", " t h e "):
+        totals = perplexity.PerplexityTotals()
+        totals.add(line, scored)
+        found.append(dict(row[::-1] for row in totals.rows())["bits per character, ends of lines counted"])
+    assert found == [f"{10 / math.log(2) / 4:.5f}"] * 3
+
+
 def test_totals_of_parts_are_those_of_the_whole() -> None:
     scored = [LineScores(["a", "b"], [-0.1, -1 / 3, -0.5], [True, False]), LineScores([], [-0.25], [])]
     whole, parts = perplexity.PerplexityTotals(), perplexity.PerplexityTotals()
@@ -172,6 +183,17 @@ def test_an_empty_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Non
     (tmp_path / "text").touch()
     assert perplexity.main([str(RUN), "-i", str(tmp_path / "text"), "-q"]) == 2
     assert "empty file, expected one sentence a line" in capfd.readouterr().err
+
+
+def test_a_text_of_unknown_words_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The perplexity of <unk> says nothing, such as that of words under a model of classes."""
+    (tmp_path / "lm.arpa").write_text(
+        "\\data\\\nngram 1=3\n\n\\1-grams:\n-1\t<unk>\n0\t<s>\n-1\t</s>\n\n\\end\\\n"
+    )
+    for line, warns in (("a b", True), ("", False)):
+        (tmp_path / "text").write_text(f"{line}\n")
+        assert perplexity.main([str(tmp_path / "lm.arpa"), "-i", str(tmp_path / "text"), "-q"]) == 0
+        assert ("knows no word of" in capfd.readouterr().err) == warns
 
 
 def test_the_summary_of_pairs_of_no_probability(tiny: Path) -> None:
