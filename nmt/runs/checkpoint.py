@@ -392,9 +392,7 @@ def load_lm(directory: str | Path, which: str = "best", device: str = "cpu") -> 
         config = checked_config(run)
         lm = config.model
         if not isinstance(lm, LMConfig):
-            raise CheckpointError(
-                f"{run}: is a translator, expected a language model's run directory (lm.type)"
-            )
+            raise CheckpointError(f"{run}: is {lm.noun}, expected a language model's run directory (lm.type)")
         kind = language_model_class(lm.type)
         on_device = devices.resolve_device(device, kind.cpu_only)
         if kind.cpu_only and on_device != "cpu":

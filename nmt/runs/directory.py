@@ -125,6 +125,8 @@ def runs_beside_config(folder: Path) -> list[Path]:
 def check_version(directory: Path) -> None:
     """CheckpointError for a directory that is not a run, or is a run of another format version."""
     path = directory / VERSION_FILE
+    if directory.is_file():
+        raise CheckpointError(f"{directory}: is a file, expected a run directory")
     if not directory.is_dir():
         raise CheckpointError(f"{directory}: no such run directory; nmt-train makes one")
     if not exists(directory) and (directory / CONFIG).is_file():

@@ -231,6 +231,7 @@ def test_missing_things_are_named(run: Path, tmp_path: Path) -> None:
     for directory, message in (
         (tmp_path / "nosuch", "no such run directory"),
         (tmp_path, "not a run directory"),
+        (Path(__file__), "is a file, expected a run directory"),
     ):
         with pytest.raises(CheckpointError, match=message):
             checkpoint.load(directory)

@@ -44,5 +44,5 @@ def test_runs_of_other_kinds(joint: SavedAligned) -> None:
             load_aligned(ROOT / "tests" / "models" / name)
     with pytest.raises(CheckpointError, match="is a joint model, expected a translator"):
         checkpoint.load(joint.directory)
-    with pytest.raises(CheckpointError, match="is a translator, expected a language model"):
+    with pytest.raises(CheckpointError, match="is a joint model, expected a language model"):
         checkpoint.load_lm(joint.directory)
