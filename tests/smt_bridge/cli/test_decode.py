@@ -465,7 +465,7 @@ def test_a_table_of_another_model_in_the_current_folder(
     model: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was read in place of the model's own, without a word."""
-    ini = moses_ini.read(model / "moses.ini")
+    ini = moses_ini.read(str(model / "moses.ini"))
     other = tmp_path_factory.mktemp("other")
     monkeypatch.chdir(other)
     decoding.check_tables(ini, [])
