@@ -3,9 +3,8 @@
 
 from nmt.errors import ConfigError
 from nmt.io.numbers import shown
-from nmt.layers import result_checks
-from nmt.lm.base import LanguageModel, SoftmaxLM
-from nmt.lm.checked import CheckedLM, CheckedSoftmaxLM
+from nmt.layers.result_checks import ResultChecks, checked
+from nmt.lm.base import CheckedSoftmaxLM, LanguageModel, SoftmaxLM
 from nmt.lm.cslm import CSLM, LogBilinear
 from nmt.lm.recurrent import CharacterLM, RecurrentLM
 from nmt.lm.transformer import TransformerLM
@@ -31,4 +30,4 @@ def language_model_class(name: str) -> type[LanguageModel]:
             f"lm.type: {shown(name)} is unknown, expected one of {', '.join(map(repr, LANGUAGE_MODELS))}"
         )
     kind = LANGUAGE_MODELS[name]
-    return result_checks.checked(kind, CheckedSoftmaxLM if issubclass(kind, SoftmaxLM) else CheckedLM)
+    return checked(kind, CheckedSoftmaxLM if issubclass(kind, SoftmaxLM) else ResultChecks)

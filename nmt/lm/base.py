@@ -22,6 +22,7 @@ from nmt.errors import ConfigError
 from nmt.layers.batch_scores import Walk, level_words, on_device, walk_tries, word_scores
 from nmt.layers.output import OutputLayer, OutputSettings, check_output
 from nmt.layers.output.softmax import counted_cross_entropy
+from nmt.layers.result_checks import ResultChecks
 from nmt.text.vocab import BOS
 
 
@@ -293,6 +294,17 @@ class SoftmaxLM(LanguageModel):
 
     def attention(self, state: Any) -> None:
         """Returns None: a language model attends to no source."""
+
+
+class CheckedSoftmaxLM(ResultChecks, SoftmaxLM):
+    """Mixin for the language model of a plugin, see `ResultChecks`."""
+
+    def read(self, batch: Batch) -> Tensor:
+        features: object = super().read(batch)
+        tokens = len(batch.target.ids)
+        if not isinstance(features, Tensor) or features.ndim != 2 or len(features) != tokens:
+            raise self._wrong("read", features, f"a tensor of shape ({tokens}, K), features of each token")
+        return features
 
 
 class FeatureLM(SoftmaxLM):

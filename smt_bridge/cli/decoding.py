@@ -72,13 +72,13 @@ def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = Fa
     the ini's folder."""
     named: list[tuple[str, str]] = []
     for path in ini.paths:
-        found = [file for root in ini.roots(beside) if (file := find_table(path, root))]
-        if any(not file.samefile(found[0]) for file in found):
+        files = [file for root in ini.roots(beside) if (file := find_table(path, root))]
+        if any(not file.samefile(files[0]) for file in files):
             raise ConfigError(
-                f"{ini.path}: {path} is there twice, {found[0]} in the current folder and {found[1]} beside "
+                f"{ini.path}: {path} is there twice, {files[0]} in the current folder and {files[1]} beside "
                 "the ini; start in another folder, or write an absolute path"
             )
-        named += [("MODEL", str(file)) for file in found]
+        named += [("MODEL", str(file)) for file in files]
     check_separate([("MODEL", ini.path), *named], outputs)
 
 

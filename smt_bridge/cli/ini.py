@@ -31,7 +31,7 @@ def command(argv: Sequence[str] | None) -> None:
         roots = [args.root] if args.root else [".", str(Path(args.ini).parent)]
         issues = list(problems(ini, roots, not args.quick))
         beside = "" if args.root else moses_ini.folder_beside(ini)
-        mixed = beside and moses_ini.found_only_in(ini, ".", beside)
+        mixed = beside and moses_ini.path_only_in(ini, ".", beside)
         if mixed:
             issues.append(
                 f"{args.ini}: {mixed} is relative to the current folder, other paths to {beside}, so there "

@@ -531,14 +531,14 @@ def folder_beside(ini: Ini) -> str:
     """The ini's folder, if one of its paths exists relative to it but not to the working directory; otherwise
     an empty string."""
     folder = str(Path(ini.path).parent)
-    return folder if found_only_in(ini, folder, ".") else ""
+    return folder if path_only_in(ini, folder, ".") else ""
 
 
-def found_only_in(ini: Ini, folder: str, other: str) -> str:
-    """The first of the ini's paths that exists relative to `folder`, but not to `other`, or an empty
+def path_only_in(ini: Ini, folder: str, second: str) -> str:
+    """The first of the ini's paths that exists relative to `folder`, but not to `second`, or an empty
     string."""
-    found = (path for path in ini.paths if search_roots(path, [folder]) and not search_roots(path, [other]))
-    return next(found, "")
+    paths = (path for path in ini.paths if search_roots(path, [folder]) and not search_roots(path, [second]))
+    return next(paths, "")
 
 
 def replace_paths(ini: Ini, resolve: Callable[[str], str], fixed: Container[tuple[str, str]] = ()) -> Ini:
