@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
 from nmt.cli.arguments import add_setting, check_separate, parse_settings
-from nmt.errors import ConfigError
 from nmt.text.sentences import MAX_LINE_WORDS
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.config import DecoderConfig
@@ -67,17 +66,18 @@ def absolute_ini(ini: Ini, beside: bool = False) -> Ini:
 
 
 def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:
-    """ConfigError if an output, (option, path), is the moses.ini or a file that it names, and if a path leads
-    to one file from the current folder and to another one from the ini's. `beside`: look for files only in
-    the ini's folder."""
+    """ConfigError if an output, (option, path), is the moses.ini or a file that it names. A warning is logged
+    if a path leads to one file from the current folder and to another one from the ini's. `beside`: look for
+    files only in the ini's folder."""
     named: list[tuple[str, str]] = []
     for path in ini.paths:
         files = [file for root in ini.roots(beside) if (file := find_table(path, root))]
         if any(not file.samefile(files[0]) for file in files):
-            raise ConfigError(
-                f"{ini.path}: {path} is there twice, {files[0]} in the current folder and {files[1]} beside "
-                "the ini; start in another folder, or write an absolute path"
-            )
+            log.warning(
+                "%s: %s is there twice: %s in the current folder is read, not %s beside the ini; start in "
+                "another folder to read that, or write an absolute path",
+                ini.path, path, files[0], files[1],
+            )  # fmt: skip
         named += [("MODEL", str(file)) for file in files]
     check_separate([("MODEL", ini.path), *named], outputs)
 
