@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.significance import PairedTest
+from sacrebleu.significance import PairedTest, Result
 
 from nmt.analysis import comet, plots
 from nmt.analysis.actions import Findings, ResultTable, add_output, add_title, field_values
@@ -181,13 +181,19 @@ def paired_bootstrap(
             bleu=b.score,
             mean=b.mean or 0.0,
             interval=b.ci or 0.0,
-            p=b.p_value,
+            p=corrected_p(b, bleu[0]),
             chrf=c.score,
-            chrf_p=c.p_value,
+            chrf_p=corrected_p(c, chrf[0]),
         )
         for name, b, c in zip(names, bleu, chrf, strict=True)
     ]
     return rows, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
+
+
+def corrected_p(result: Result, baseline: Result) -> float | None:
+    """The p-value of a system's difference from the baseline, None for the baseline itself: sacreBLEU's, but
+    1 if the scores are equal. Where no sample differs, sacreBLEU gives the smallest p there is."""
+    return 1.0 if result.p_value is not None and result.score == baseline.score else result.p_value
 
 
 # Metrics beside BLEU and chrF, whose score is one sum over the sentences divided by another.
@@ -234,12 +240,14 @@ def paired_p_value(
     first: Floats, second: Floats, score: Callable[[Floats], Floats], samples: int = SAMPLES
 ) -> float:
     """Compute the p-value of the difference between two systems by paired bootstrap resampling, as sacreBLEU
-    does. `first`, `second`: statistics, (sentences, 2); `score`: of their sums, (..., 2) -> (...); `samples`:
-    number of test sets drawn, which are the same in each call."""
+    does; see `corrected_p` for equal scores. `first`, `second`: statistics, (sentences, 2); `score`: of their
+    sums, (..., 2) -> (...); `samples`: number of test sets drawn, which are the same in each call."""
+    difference = np.abs(score(first.sum(0)) - score(second.sum(0)))
+    if not difference:
+        return 1.0
     rows = np.concatenate([first, second], 1)
     drawn = resampled_sums(rows, np.zeros(len(rows), np.int64), 1, samples, SACREBLEU_SEED)[:, 0]
     differences = np.abs(score(drawn[:, :2]) - score(drawn[:, 2:]))
-    difference = np.abs(score(first.sum(0)) - score(second.sum(0)))
     return float(((differences - differences.mean() > difference).sum() + 1) / (samples + 1))
 
 

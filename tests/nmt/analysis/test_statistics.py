@@ -14,6 +14,7 @@ from nmt.analysis.statistics import (
     bleu_scores,
     bootstrap_intervals,
     bucket_intervals,
+    compare_further,
     correlate,
     paired_bootstrap,
     percentile_intervals,
@@ -196,6 +197,16 @@ def test_every_text_has_a_line_for_each_sentence() -> None:
     for systems, reference in ((["a", "b"], ["c"]), (["a"], ["c", "d"])):
         with pytest.raises(DataError, match=r"reference 1: \d lines, but \d hypotheses"):
             paired_bootstrap(["first", "second"], [systems, ["x"] * len(systems)], [reference])
+
+
+def test_equal_scores_do_not_differ_significantly() -> None:
+    """Outputs that differ in case alone, which neither the scores nor TER regard."""
+    test = TestSet(REFERENCES, [REFERENCES], lowercase=True)
+    lower, upper = HYPOTHESES, [line.upper() for line in HYPOTHESES]
+    rows, _ = paired_bootstrap(["lower", "upper"], [lower, upper], [REFERENCES], samples=20, lowercase=True)
+    assert (rows[0].p, rows[0].chrf_p, rows[1].p, rows[1].chrf_p) == (None, None, 1, 1)
+    systems = [SystemOutput(lines[0], lines, test) for lines in (lower, upper)]
+    assert [result.p for result in compare_further(systems, "ter", samples=20)] == [None, 1]
 
 
 # ---- correlation -------------------------------------------------------------------------------------------
