@@ -26,6 +26,7 @@ from nmt.metrics import ter_scores
 
 
 BAR_WIDTH = 10  # width of a histogram's bar, in points of BLEU or chrF
+MOST_BARS = 20  # on each side of a histogram: TER of a translation that repeats itself can be any number
 
 
 @dataclass
@@ -101,11 +102,13 @@ def difference_histogram(first: SystemOutput, second: SystemOutput, metric: str)
     """Count sentences by their difference, second minus first: label of a group -> sentences.
 
     Groups are `BAR_WIDTH` points wide, of COMET hundredths, from the lowest one that occurs to the highest;
-    equal scores always have a group of their own. `metric`: as in `sentence_scores`.
+    equal scores always have a group of their own. Group number `MOST_BARS` on either side is open. `metric`:
+    as in `sentence_scores`.
     """
     points = 100 if metric == "comet" else 1
     differences = (points * (sentence_scores(second, metric) - sentence_scores(first, metric))).round(9)
-    groups = (np.sign(differences) * np.ceil(np.abs(differences) / BAR_WIDTH)).astype(np.int64)
+    groups = np.sign(differences) * np.ceil(np.abs(differences) / BAR_WIDTH)
+    groups = groups.clip(-MOST_BARS, MOST_BARS).astype(np.int64)
     return {
         group_name(group): int((groups == group).sum())
         for group in range(min(groups.min(initial=0), 0), max(groups.max(initial=0), 0) + 1)
@@ -113,10 +116,12 @@ def difference_histogram(first: SystemOutput, second: SystemOutput, metric: str)
 
 
 def group_name(group: int) -> str:
-    """The label of a group of differences: -20 to -10, equal, 0 to 10."""
+    """The label of a group of differences: under -190, -20 to -10, equal, 0 to 10, over 190."""
     if not group:
         return "equal"
     low = BAR_WIDTH * (group - 1 if group > 0 else group)
+    if abs(group) == MOST_BARS:
+        return f"over {low}" if group > 0 else f"under {low + BAR_WIDTH}"
     return f"{low} to {low + BAR_WIDTH}"
 
 

@@ -58,6 +58,17 @@ def test_the_histogram_has_every_sentence_and_a_group_of_equal_ones() -> None:
     assert list(difference_histogram(first, second, "comet"))[-1] == "100 to 110"  # 100 * 1.1 > 110 in binary
 
 
+def test_a_translation_that_repeats_itself_does_not_widen_the_histogram() -> None:
+    """Its TER can be any number."""
+    test = TestSet(["1"], [["a"]])
+    first, second = SystemOutput("first", ["a"], test), SystemOutput("second", ["b " * 99], test)
+    assert list(difference_histogram(first, second, "ter").items())[-2:] == [
+        ("180 to 190", 0),
+        ("over 190", 1),
+    ]
+    assert list(difference_histogram(second, first, "ter").items())[0] == ("under -190", 1)
+
+
 # ---- ngrams ------------------------------------------------------------------------------------------------
 # N-grams that tell systems apart.
 
