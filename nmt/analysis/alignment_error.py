@@ -8,6 +8,7 @@ from nmt.analysis.actions import Findings, ResultTable, add_output
 from nmt.analysis.systems import add_hypotheses, add_names, check_names
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
+from nmt.errors import DataError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import GoldLinks, Links
 from nmt.io import files
@@ -88,6 +89,8 @@ class AlignmentErrorAnalysis:
             pharaoh.parse_gold(line, f"{gold_name}:{number}", args.gold_from)
             for number, line in enumerate(files.read_lines(args.gold), 1)
         ]
+        if not gold:
+            raise DataError(f"{gold_name}: empty file, expected the links of one sentence pair a line")
         rows: list[tuple[object, ...]] = []
         for name, path in zip(args.names or args.hypothesis, args.hypothesis, strict=True):
             alignment = list(pharaoh.read(path))

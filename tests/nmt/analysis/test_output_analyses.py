@@ -227,12 +227,14 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
         ("ngrams -r r --hypothesis good", "1 system; expected 2"),
         ("differences -s s -r r --hypothesis good", "1 system; expected 2"),
         ("differences -s s -r r --hypothesis good good good --names a b c", "3 systems, expected two"),
+        ("alignment-error --gold empty --hypothesis empty", "empty: empty file"),
     ],
 )
 def test_bad_input_is_one_line(refuses: Refuses, small: Path, line: str, message: str) -> None:
     write(small / "bad.nbest", ["0 ||| a ||| F= 1 ||| 1", "2 ||| a ||| F= 1 ||| 1"])
     write(small / "short", ["a"])
     write(small / "blank", [""])
+    write(small / "empty", [])
     write(small / "words", ["1", "x"])
     write(small / "train.tsv", ["a\tb"])
     write(small / "S", [line.upper() for line in SOURCES])
