@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FORMATS = ("png", "svg")
+BLANKS = str.maketrans("\t\n", "  ")  # what would end a field
 
 
 class Analysis(Protocol):
@@ -43,7 +44,7 @@ class ResultTable:
     """Rows under named columns.
 
     `columns` maps each name to the format of its values: "" for the default, ".4f" for four decimals. None
-    is written as an empty field.
+    is written as an empty field, a tab or line break in a text as a blank.
     """
 
     columns: Mapping[str, str]
@@ -54,7 +55,7 @@ class ResultTable:
         yield "\t".join(self.columns)
         for row in self.rows:
             yield "\t".join(
-                "" if value is None else format(value, spec)
+                "" if value is None else format(value, spec).translate(BLANKS)
                 for value, spec in zip(row, self.columns.values(), strict=True)
             )
 

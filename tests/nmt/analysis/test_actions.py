@@ -189,6 +189,10 @@ def test_values_have_the_format_of_their_column_and_none_is_empty() -> None:
     assert list(table.lines()) == ["name\tscore", "a\t0.33", "b\t"]
 
 
+def test_a_name_with_a_tab_stays_in_its_column() -> None:
+    assert list(ResultTable({"system": "", "bleu": ".1f"}, [["a\tb\nc", 1]]).lines())[1:] == ["a b c\t1.0"]
+
+
 def test_a_row_of_another_length_is_an_error() -> None:
     with pytest.raises(ValueError, match="zip"):
         list(ResultTable({"name": ""}, [["a", "b"]]).lines())
