@@ -75,16 +75,21 @@ def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 
     """
     span = float((points.max(0) - points.min(0)).max())
     half = share * span / 2
-    distance = np.abs(points[:, None] - points[None]).max(2)
-    inside = distance <= half
+    x, y = np.ascontiguousarray(points.T)
+
+    def distances(row: int) -> Vectors:
+        return np.maximum(np.abs(x - x[row]), np.abs(y - y[row]))
+
+    crowd = np.array([np.count_nonzero(distances(row) <= half) for row in range(len(points))])
     regions: list[Region] = []
-    for row in np.argsort(-inside.sum(1), kind="stable"):
+    for row in np.argsort(-crowd, kind="stable").tolist():
         if len(regions) == count:
             break
         if all(float(np.abs(points[row] - (region.x, region.y)).max()) > 2 * half for region in regions):
-            near = np.flatnonzero(inside[row])
-            near = near[np.argsort(distance[row][near], kind="stable")][:most]
-            regions.append(Region(float(points[row, 0]), float(points[row, 1]), half, sorted(near.tolist())))
+            distance = distances(row)
+            near = np.flatnonzero(distance <= half)
+            near = near[np.argsort(distance[near], kind="stable")][:most]
+            regions.append(Region(float(x[row]), float(y[row]), half, sorted(near.tolist())))
     return regions
 
 
@@ -384,4 +389,5 @@ class VectorsAnalysis:
     def run(self, args: argparse.Namespace) -> None:
         vocab, _, model = load_words(args)
         ids = list(range(len(SPECIALS), len(vocab)))
-        word2vec.write(args.output, vocab.decode(ids), word_vectors(model, ids, args).cpu().tolist())
+        vectors = word_vectors(model, ids, args).cpu().numpy()
+        word2vec.write(args.output, vocab.decode(ids), (row.tolist() for row in vectors))

@@ -3,6 +3,7 @@
 import math
 import shutil
 import sys
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
@@ -233,6 +234,15 @@ def test_the_densest_places_come_first_and_do_not_overlap() -> None:
     assert abs(found[0].x - found[1].x) > 2 * found[0].half
     assert len(dense_regions(POINTS, count=99)) == 4  # no place is left for a fifth
     assert dense_regions(POINTS, count=0) == []
+
+
+def test_regions_need_memory_for_the_points_alone() -> None:
+    """Not for the distance of each pair: 50,000 words took 40 GB, after the map had been computed."""
+    points = np.random.default_rng(1).normal(size=(1500, 2))
+    tracemalloc.start()
+    dense_regions(points, count=3)
+    assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    tracemalloc.stop()
 
 
 def test_a_region_lists_its_nearest_points_at_most() -> None:
