@@ -50,7 +50,7 @@ class Unit:
     source: int  # start tag of <source>
     after: int  # end tag that the target follows
     target: int  # start tag of the target; 0: none
-    state_tag: int  # start tag of the element that has the state; 0: the target
+    tag: int  # its start tag
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,16 @@ class XliffDocument(Document):
             gap = preceding.raw if preceding.is_text and preceding.raw.isspace() else ""
         if not tag.opens:  # <target/>
             tag = replace(tag, raw=tag.raw[:-2].rstrip() + ">", opens=True)
-        if not unit.state_tag:
+        parent = self.tokens[unit.tag]
+        if self.version2:
+            parent = parent.with_attribute("subState", "").with_attribute("state", "translated")
+        else:
             tag = tag.with_attribute("state", "needs-review-translation")
             tag = tag.with_attribute("state-qualifier", "leveraged-mt")
+            if parent.attribute("approved") == "yes":  # nobody has approved this translation
+                parent = parent.with_attribute("approved", "no")
+        yield Edit(unit.tag, unit.tag + 1, parent.raw)
         yield Edit(first, end, f"{gap}{tag.raw}{content}</{tag.name}>")
-        if unit.state_tag:
-            segment = self.tokens[unit.state_tag].with_attribute("subState", "")
-            changed = segment.with_attribute("state", "translated")
-            yield Edit(unit.state_tag, unit.state_tag + 1, changed.raw)
 
 
 def parse(data: bytes, name: str) -> XliffDocument:
@@ -218,7 +220,7 @@ def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Uni
         source=source,
         after=partners[origin],
         target=target,
-        state_tag=parent if document.version2 else 0,
+        tag=parent,
     )
 
 

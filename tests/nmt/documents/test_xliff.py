@@ -81,6 +81,12 @@ def test_what_has_no_target_is_not_done() -> None:
         assert xliff.parse(data.encode(), "a.xlf").lines == ["A"]
 
 
+def test_a_new_target_is_not_approved() -> None:
+    units = '<trans-unit id="1" approved="yes"><source>A</source><target{}</trans-unit>'
+    assert '<trans-unit id="1" approved="no"><source>A</source><target ' in old(units.format("/>"))
+    assert 'approved="yes"' in old(units.format(">B</target>"))
+
+
 def test_a_second_time_nothing_changes() -> None:
     unit = "<source>A</source>"
     for found in (old(f"<trans-unit id='1'>{unit}</trans-unit>"), new(f"<segment>{unit}</segment>")):
