@@ -13,8 +13,10 @@ one matrix.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
+from typing import Self
 
 import numpy as np
 import torch
@@ -167,7 +169,37 @@ Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]  # see BatchStream
 
 
 @dataclass
-class Packed:
+class TensorFields:
+    """Base class of a batch: its fields are vectors of 64-bit integers, other batches, and what does not
+    depend on the device."""
+
+    def parts(self) -> "list[tuple[str, Tensor | TensorFields]]":
+        """Names and values of the fields that are tensors or batches."""
+        named = [(item.name, getattr(self, item.name)) for item in fields(self)]
+        return [(name, part) for name, part in named if isinstance(part, Tensor | TensorFields)]
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The tensors of the fields, in their order, those of batches among them."""
+        found = [[part] if isinstance(part, Tensor) else part.tensors for _, part in self.parts()]
+        return tuple(chain.from_iterable(found))
+
+    def of_tensors(self, tensors: Iterable[Tensor]) -> Self:
+        """A batch of the same shape with other `tensors`."""
+        rest = iter(tensors)
+        changed = {
+            name: next(rest) if isinstance(part, Tensor) else part.of_tensors(rest)
+            for name, part in self.parts()
+        }
+        return replace(self, **changed)
+
+    def to(self, device: torch.device | str) -> Self:
+        """A copy on another device."""
+        return self.of_tensors(copy_tensors(self.tensors, device))
+
+
+@dataclass
+class Packed(TensorFields):
     """N tokens of B sentences in the layout of the module's docstring. ids[last] are the end symbols, row by
     row."""
 
@@ -179,20 +211,6 @@ class Packed:
     steps: Tensor  # (N,) step of each token
     starts: Tensor  # (T,) index of the first token of each step
     padded: bool = False  # whether sentences are followed by tokens that do not belong to them, see `pad`
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of the fields, all vectors of 64-bit integers."""
-        return self.ids, self.order, self.rows, self.last, self.steps, self.starts
-
-    def of_tensors(self, tensors: Sequence[Tensor]) -> "Packed":
-        """A batch of the same shape with other `tensors`."""
-        ids, order, rows, last, steps, starts = tensors
-        return Packed(ids, self.sizes, order, rows, last, steps, starts, self.padded)
-
-    def to(self, device: torch.device | str) -> "Packed":
-        """A copy on another device."""
-        return self.of_tensors(copy_tensors(self.tensors, device))
 
     @property
     def lengths(self) -> Tensor:
@@ -270,7 +288,7 @@ class Guidance:
 
 
 @dataclass
-class Batch:
+class Batch(TensorFields):
     """Pairs of sentences. `previous`: for each token of `target` the token before it; <s> before the first.
     `guidance`: the attention to train towards, for guided alignment."""
 
@@ -280,27 +298,9 @@ class Batch:
     guidance: Guidance | None = None
     counted: Tensor | None = None  # (N_target,) 1 for a token of the target, 0 for padding; None: all count
 
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of both sides, `previous` and, if there is padding, `counted`, all vectors of 64-bit
-        integers."""
-        tensors = *self.source.tensors, *self.target.tensors, self.previous
-        return tensors if self.counted is None else (*tensors, self.counted)
-
-    def of_tensors(self, tensors: Sequence[Tensor]) -> "Batch":
-        """A batch of the same shape with other `tensors`, without guidance."""
-        sides, first = len(self.source.tensors), 2 * len(self.source.tensors)
-        return Batch(
-            source=self.source.of_tensors(tensors[:sides]),
-            target=self.target.of_tensors(tensors[sides:first]),
-            previous=tensors[first],
-            counted=None if self.counted is None else tensors[first + 1],
-        )
-
     def to(self, device: torch.device | str) -> "Batch":
         """A copy on another device."""
-        moved = self.of_tensors(copy_tensors(self.tensors, device))
-        return replace(moved, guidance=self.guidance and self.guidance.to(device))
+        return replace(super().to(device), guidance=self.guidance and self.guidance.to(device))
 
     def pad(self, source_steps: int, target_steps: int, sentences: int) -> "Batch":
         """A batch on the CPU in a shape that other batches share, see `Packed.pad`. Its cost is that of this

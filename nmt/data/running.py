@@ -12,7 +12,7 @@ Each track first reads an end symbol, even if it starts in the middle of a sente
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.data.batches import ALL_BATCHES, Ids, Share, copy_tensors
+from nmt.data.batches import ALL_BATCHES, Ids, Share, TensorFields
 from nmt.data.binarized import BinarizeReport, Corpus, store
 from nmt.data.corpus import DataConfig, text_rules
 from nmt.io import files
@@ -28,27 +28,13 @@ from nmt.text.vocab import EOS, Vocab
 
 
 @dataclass
-class TrackChunk:
+class TrackChunk(TensorFields):
     """T steps of B tracks, laid out step by step: the unit of track b at step t is ids[t * B + b]."""
 
     previous: Tensor  # (T * B,) units that are read
     ids: Tensor  # (T * B,) units that follow them
     tracks: int  # B
     fresh: bool  # whether it is the first chunk of the text
-
-    @property
-    def tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of the fields, vectors of 64-bit integers."""
-        return self.previous, self.ids
-
-    def of_tensors(self, tensors: Sequence[Tensor]) -> "TrackChunk":
-        """A chunk of the same shape with other `tensors`."""
-        previous, ids = tensors
-        return replace(self, previous=previous, ids=ids)
-
-    def to(self, device: torch.device | str) -> "TrackChunk":
-        """A copy on another device."""
-        return self.of_tensors(copy_tensors(self.tensors, device))
 
     @property
     def sizes(self) -> list[int]:
