@@ -136,14 +136,13 @@ def segment(args: argparse.Namespace) -> None:
 def count_arcs(args: argparse.Namespace) -> None:
     """Write the numbers of symbols and arcs of a text, and their ratio. Arcs do not cross ends of lines."""
     tokens = load_dictionary(args.dictionary)
-    vocabulary = set(tokens.tokens)
     symbols, arcs = 0, 0
     with options.line_progress(args, args.input) as progress:
         for line in progress.over(files.read_lines(args.input)):
             text = tuple(split_symbols(line, args.characters))
             symbols += len(text)
             arcs += sum(
-                text[max(0, end - length) : end] in vocabulary
+                text[end - length : end] in tokens.known
                 for end in range(1, len(text) + 1)
                 for length in range(1, min(end, tokens.longest) + 1)
             )

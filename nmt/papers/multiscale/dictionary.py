@@ -57,6 +57,7 @@ class Dictionary:
     counts: list[int]  # occurrences in the segmented training text
 
     def __post_init__(self) -> None:
+        self.known = frozenset(self.tokens)
         self.symbols = [token[0] for token in self.tokens if len(token) == 1]
         self.longest = max((len(token) for token in self.tokens), default=0)
 
@@ -103,7 +104,7 @@ class Dictionary:
             )
         dictionary = cls(tokens=tokens, counts=counts)
         symbols = {symbol for token in tokens for symbol in token}
-        if len(set(tokens)) != len(tokens) or not symbols <= set(dictionary.symbols):
+        if len(dictionary.known) != len(tokens) or not symbols <= set(dictionary.symbols):
             raise DataError(f"{path}: a token is repeated, or has a symbol that is not a token itself")
         return dictionary
 
@@ -292,18 +293,19 @@ def learn(
 def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, ...]]:
     """Cut a text into as few tokens as possible; on ties, into those that begin with the longest token. A
     symbol that the dictionary lacks is a token of its own."""
-    tokens = {*dictionary.tokens, *((symbol,) for symbol in symbols)}
     longest, size = max(1, dictionary.longest), len(symbols)
+
+    def is_token(start: int, end: int) -> bool:
+        return end == start + 1 or tuple(symbols[start:end]) in dictionary.known
+
     fewest = [0] * (size + 1)  # tokens from each position to the end
     for start in range(size - 1, -1, -1):
         ends = range(start + 1, min(start + longest, size) + 1)
-        fewest[start] = 1 + min(fewest[end] for end in ends if tuple(symbols[start:end]) in tokens)
+        fewest[start] = 1 + min(fewest[end] for end in ends if is_token(start, end))
     segments, start = [], 0
     while start < size:
         ends = range(min(start + longest, size), start, -1)
-        end = next(
-            end for end in ends if fewest[end] == fewest[start] - 1 and tuple(symbols[start:end]) in tokens
-        )
+        end = next(end for end in ends if fewest[end] == fewest[start] - 1 and is_token(start, end))
         segments.append(tuple(symbols[start:end]))
         start = end
     return segments

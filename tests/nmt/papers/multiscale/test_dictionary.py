@@ -133,6 +133,13 @@ def test_segments_are_as_few_as_can_be_and_make_the_text_again() -> None:
     assert dictionary.segment(model, "") == []
 
 
+def test_a_line_is_segmented_without_a_walk_over_all_tokens() -> None:
+    """Which took longer than the line, for each of a million lines."""
+    model = Dictionary([("a",), ("b",), ("a", "b")], [1] * 3)
+    model.tokens = []
+    assert dictionary.segment(model, "ab") == [("a", "b")]
+
+
 def test_a_symbol_that_the_dictionary_lacks_is_a_segment() -> None:
     tokens = [("a",), ("b",), ("c",), ("a", "b"), ("b", "c", "c")]
     model = Dictionary(tokens, [1] * len(tokens))
