@@ -3,8 +3,9 @@
 import argparse
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 
 from nmt.cli import arguments, options
@@ -65,20 +66,20 @@ def parser() -> options.Parser:
     return root
 
 
-def read_words(path: str) -> list[list[str]]:
-    """Read the words of each line of a file, and undo Moses' escapes."""
-    return [[unescape(word) for word in files.split_words(line)] for line in files.read_lines(path)]
+def read_words(path: str) -> Iterator[list[str]]:
+    """Yield the words of each line of a file, without Moses' escapes."""
+    return (list(map(unescape, files.split_words(line))) for line in files.read_lines(path))
 
 
 def train(args: argparse.Namespace) -> None:
     """Train a Markov random field on a text and write it to a file. DataError for a text without words."""
-    from nmt.papers.mrf.model import save_field, train_field
+    from nmt.papers.mrf.model import field_bytes, train_field
 
     config = arguments.parse_settings(MRFConfig, args)
     settings.check(config)
     lines = [line for line in read_words(args.input) if line]
     if not lines:
-        raise DataError(f"{args.input}: no words, expected a training text")
+        raise DataError(f"{files.name_of(args.input)}: no words, expected a training text")
     vocab = Vocab.count(lines, config.vocabulary)
     log.info(
         "%s lines, %s words kept, which cover %.2f%%",
@@ -90,9 +91,9 @@ def train(args: argparse.Namespace) -> None:
     def report(done: int, value: float) -> None:
         log.info("%d: %s %.4f a symbol", done, config.objective, value)
 
-    model = train_field(config, [vocab.encode(line) for line in lines], len(vocab), report)
-    with files.parent_folders(args.output):
-        save_field(Path(args.output), model, vocab)
+    with files.Writing(args.output) as out:  # opened first: no model is lost for a bad path
+        model = train_field(config, [vocab.encode(line) for line in lines], len(vocab), report)
+        out.write(field_bytes(model, vocab))
 
 
 def score(args: argparse.Namespace) -> None:
@@ -101,11 +102,10 @@ def score(args: argparse.Namespace) -> None:
     from nmt.papers.mrf.model import load_field
 
     model, vocab = load_field(Path(args.model))
-    lines = read_words(args.input)
+    texts = map(vocab.encode, read_words(args.input))
     with files.Writing(args.output) as output:
-        for first in range(0, len(lines), LINES):
-            values = model.score_sentences([vocab.encode(line) for line in lines[first : first + LINES]])
-            output.write_lines(f"{value:.6f}" for value in values)
+        while block := list(islice(texts, LINES)):
+            output.write_lines(f"{value:.6f}" for value in model.score_sentences(block))
 
 
 if __name__ == "__main__":

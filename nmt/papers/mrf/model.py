@@ -12,6 +12,7 @@ depends on its 2K neighbors only, and its probability is a softmax over the voca
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +23,7 @@ from torch import Tensor, nn
 from nmt.config import settings
 from nmt.errors import CheckpointError, ConfigError
 from nmt.papers.mrf import MRFConfig
-from nmt.runs.checkpoint import load_tensors, save_tensors
+from nmt.runs.checkpoint import load_tensors
 from nmt.text.tokenize import unescape
 from nmt.text.vocab import EOS, Vocab
 from smt_bridge.features.base import PairFeature, SideReader, Values, WordPairs, digest
@@ -276,15 +277,17 @@ class Moments:
 FORMAT = "nmt-mrf 1"
 
 
-def save_field(path: Path, model: ChainMRF, vocab: Vocab) -> None:
-    """Write a model with its settings and its vocabulary to a file, completely or not at all."""
+def field_bytes(model: ChainMRF, vocab: Vocab) -> bytes:
+    """The content of the file of a model, with its settings and its vocabulary; see `load_field`."""
     content = {
         "format": FORMAT,
         "settings": asdict(model.config),
         "counts": {word: vocab.counts[word] for word in vocab.ids},
         "weights": model.state_dict(),
     }
-    save_tensors(content, path)
+    stream = BytesIO()
+    torch.save(content, stream)
+    return stream.getvalue()
 
 
 def load_field(path: Path) -> tuple[ChainMRF, Vocab]:

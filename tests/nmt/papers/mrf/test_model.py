@@ -15,10 +15,10 @@ from nmt.papers.mrf.model import (
     NONE,
     ChainMRF,
     Moments,
+    field_bytes,
     load_field,
     lower_bound,
     ring,
-    save_field,
     star_pass,
     train_field,
     windows,
@@ -273,7 +273,7 @@ VOCAB = Vocab({"b": 3, "a": 3, "rare": 1}, 2)
 
 def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
     model = ChainMRF(MRFConfig(order=3, dimension=2, vocabulary=2), len(VOCAB))
-    save_field(tmp_path / "m", model, VOCAB)
+    (tmp_path / "m").write_bytes(field_bytes(model, VOCAB))
     found, vocab = load_field(tmp_path / "m")
     assert vocab.words == VOCAB.words and found.config == model.config
     texts = [[3, 4, 2], []]
@@ -282,7 +282,7 @@ def test_a_model_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     model = ChainMRF(MRFConfig(order=1, dimension=2), len(VOCAB))
-    save_field(tmp_path / "m", model, VOCAB)
+    (tmp_path / "m").write_bytes(field_bytes(model, VOCAB))
     content = torch.load(tmp_path / "m", weights_only=True)
     for changed, message in (
         ({"format": "other"}, "is not a Markov random field"),
@@ -309,7 +309,7 @@ TARGETS = [["l&apos;", "eau"], ["eau", "nouveau", "l&apos;"], []]
 def test_scores_are_those_of_the_model(tmp_path: Path, whole: bool) -> None:
     vocab = Vocab({"l'": 2, "eau": 1}, 2)
     model = ChainMRF(MRFConfig(order=2, dimension=3), len(vocab))
-    save_field(tmp_path / "m", model, vocab)
+    (tmp_path / "m").write_bytes(field_bytes(model, vocab))
     (spec,) = parse_features([f"mrf={tmp_path / 'm'}"])
     assert spec.name == "MRF0"
     feature = FEATURES["mrf"].load(spec, FeatureSettings())
@@ -318,7 +318,9 @@ def test_scores_are_those_of_the_model(tmp_path: Path, whole: bool) -> None:
     expected = model.score_sentences([[l_apos, eau], [eau, UNK, l_apos], []], ends=whole)
     assert feature.score(pairs).tolist() == expected.tolist()
     before = feature.identity()
-    save_field(tmp_path / "m", ChainMRF(MRFConfig(order=2, dimension=3, seed=2), len(vocab)), vocab)
+    (tmp_path / "m").write_bytes(
+        field_bytes(ChainMRF(MRFConfig(order=2, dimension=3, seed=2), len(vocab)), vocab)
+    )
     assert FEATURES["mrf"].load(spec, FeatureSettings()).identity() != before
 
 
@@ -354,3 +356,18 @@ def test_mistakes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("score", tmp_path / "text", "-i", tmp_path / "text") == 2
     assert "damaged or not a checkpoint" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["text"]
+
+
+def test_an_output_that_cannot_be_written_is_told_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text").write_text(MRF_TEXT)
+    monkeypatch.setattr(model, "train_field", None)
+    assert run("train", "-i", tmp_path / "text", "-o", tmp_path) == 2
+    assert "Is a directory" in capsys.readouterr().err
+
+
+def test_a_text_is_scored_as_it_is_read(tmp_path: Path) -> None:
+    """Not kept in memory as a list of lists of words."""
+    (tmp_path / "text").write_text(MRF_TEXT)
+    assert next(command.read_words(str(tmp_path / "text"))) == ["l'", "eau", "est", "froide"]
