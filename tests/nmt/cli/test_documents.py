@@ -86,3 +86,5 @@ def test_as_a_command(tmp_path: Path, command: Command) -> None:
     (tmp_path / "a.html").write_text("<p>A man.</p>")
     done = command("nmt-translate", RUN, "--document", tmp_path / "a.html", "-q")
     assert done.returncode == 0 and done.stdout.startswith("<p>") and not done.stderr
+    words = ("nmt-translate", RUN, "--document", "-", "--document-format", "html", "-q")
+    assert command(*words, input="<p>A man.</p>").stdout == done.stdout
