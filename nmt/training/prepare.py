@@ -218,10 +218,13 @@ def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
 
 
 def report_pairs(report: BinarizeReport, max_length: int) -> None:
-    """Log which training pairs were kept."""
-    log.info(
-        "training pairs: %s kept, %s longer than %d units dropped, %s with an empty side dropped",
+    """Log which training pairs were kept: a warning if most are too long."""
+    most = report.too_long > report.kept
+    log.log(
+        logging.WARNING if most else logging.INFO,
+        "training pairs: %s kept, %s longer than %d units dropped, %s with an empty side dropped%s",
         f"{report.kept:,}", f"{report.too_long:,}", max_length, f"{report.empty:,}",
+        "; raise data.max_length to keep more" if most else "",
     )  # fmt: skip
 
 

@@ -151,6 +151,12 @@ def test_dropped_pairs_are_reported_in_the_unit_of_the_limit(
     config = corpus(tmp_path, "abcd\nab\nab\n", max_length=2, bpe_merges=1)
     make_corpus(prepared(config, tmp_path / "cache"))
     assert "2 kept, 1 longer than 2 units dropped" in caplog.text
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    caplog.clear()
+    config = corpus(tmp_path, "abcd\nabcd\nab\n", max_length=2, bpe_merges=1)
+    make_corpus(prepared(config, tmp_path / "other cache"))
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert "1 kept, 2 longer than 2 units" in warning and "data.max_length" in warning
 
 
 def test_poor_coverage_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
