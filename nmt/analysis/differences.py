@@ -163,38 +163,28 @@ def ngrams(words: Sequence[str], longest: int) -> Counter[Ngram]:
     )
 
 
-def reference_ngrams(systems: Sequence[SystemOutput], longest: int) -> list[Counter[Ngram]]:
+def reference_ngrams(systems: Sequence[SystemOutput], longest: int) -> Iterator[Counter[Ngram]]:
     """Count the n-grams of 1 to `longest` words of each sentence's references, which the systems share; with
     several references, take the largest count."""
-    counts = []
     for references in zip(*systems[0].test.reference_words, strict=True):
         first, *others = (ngrams(words, longest) for words in references)
         for reference in others:
             first |= reference
-        counts.append(first)
-    return counts
-
-
-def ngram_matches(system: SystemOutput, references: Sequence[Counter[Ngram]], longest: int) -> Counter[Ngram]:
-    """Count how often a system gets each n-gram right, clipped by the reference as in BLEU. Other arguments
-    as in `reference_ngrams`, which returns `references`."""
-    matches: Counter[Ngram] = Counter()
-    for words, reference in zip(system.words, references, strict=True):
-        matches.update(ngrams(words, longest) & reference)
-    return matches
+        yield first
 
 
 def different_ngrams(systems: Sequence[SystemOutput], config: NgramDifferenceConfig) -> list[NgramDifference]:
     """List the n-grams that distinguish the first system most from each of the others.
 
     For each pair, n-grams that the first system gets right more often come first, then those that the other
-    does, up to `config.count` of each. An n-gram within a listed one that has the same counts is left out.
+    does, up to `config.count` of each. An n-gram within a listed one that has the same counts is left out. A
+    system gets an n-gram right as often as BLEU counts, clipped by the reference.
     """
-    references = reference_ngrams(systems, config.max_words)
-    total: Counter[Ngram] = Counter()
-    for reference in references:
+    total, right = Counter[Ngram](), [Counter[Ngram]() for _ in systems]
+    for row, reference in enumerate(reference_ngrams(systems, config.max_words)):
         total.update(reference)
-    right = [ngram_matches(system, references, config.max_words) for system in systems]
+        for system, matches in zip(systems, right, strict=True):
+            matches.update(ngrams(system.words[row], config.max_words) & reference)
     first, *others = zip(systems, right, strict=True)
     return [
         difference

@@ -1,5 +1,7 @@
 """Sentences, n-grams and words that systems translate differently."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
@@ -108,6 +110,18 @@ def test_of_several_references_the_largest_count_holds() -> None:
         [SystemOutput("x", ["a a a"], test), SystemOutput("y", ["c"], test)], NgramDifferenceConfig(1)
     )
     assert (row.ngram, row.reference, row.matches) == ("a", 2, 2)
+
+
+def test_ngrams_of_one_sentence_are_kept_at_a_time() -> None:
+    """Not those of all sentences, which take a hundred times the memory of the text."""
+    lines = ["a b c d e f g h i j k l m n o p"] * 1000
+    test = TestSet(lines, [lines], tokenize="none")
+    systems = [SystemOutput(name, [f"{name} c d e f"] * 1000, test) for name in ("a b", "z")]
+    assert all(test.reference_words + [system.words for system in systems])
+    tracemalloc.start()
+    assert different_ngrams(systems, NgramDifferenceConfig(count=1))[0].ngram == "a b c d"
+    assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    tracemalloc.stop()
 
 
 # ---- frequency ---------------------------------------------------------------------------------------------
