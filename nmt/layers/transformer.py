@@ -30,17 +30,17 @@ from nmt.layers.recompute import recompute
 SINUSOIDS = 256  # sinusoids computed in advance; those of longer sentences are computed anew
 
 
-def sinusoids(count: int, size: int) -> Tensor:
+def sinusoids(count: int, size: int, device: torch.device | None = None) -> Tensor:
     """Position vectors 0 to count - 1, (count, D): column 2i is sin(position / 10000^(2i / D)), column 2i + 1
-    the cosine."""
-    positions = torch.arange(count, dtype=torch.float64)[:, None]
-    rates = 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64) / size)
+    the cosine. `device`: where they are computed, by default on the CPU."""
+    positions = torch.arange(count, dtype=torch.float64, device=device)[:, None]
+    rates = 10000.0 ** (-torch.arange(0, size, 2, dtype=torch.float64, device=device) / size)
     return torch.stack([torch.sin(positions * rates), torch.cos(positions * rates)], 2).view(count, size)
 
 
-def split_sinusoids(count: int, size: int) -> Tensor:
+def split_sinusoids(count: int, size: int, device: torch.device | None = None) -> Tensor:
     """The columns of `sinusoids` in another order, (count, D): all sines, then all cosines."""
-    table = sinusoids(count, size)
+    table = sinusoids(count, size, device)
     return torch.cat([table[:, 0::2], table[:, 1::2]], 1)
 
 
@@ -48,7 +48,7 @@ class SinusoidalPositions(nn.Module):
     """Sines and cosines of D / 2 wavelengths."""
 
     cached: Tensor  # (SINUSOIDS, D)
-    table = staticmethod(sinusoids)  # (count, D) -> position vectors
+    table = staticmethod(sinusoids)  # (count, D, device) -> position vectors
 
     def __init__(self, size: int, longest: int) -> None:
         """`longest` is not used: there is a vector for every position."""
@@ -61,7 +61,9 @@ class SinusoidalPositions(nn.Module):
         positions are below it; 0: the largest is looked up, for which a GPU is waited for."""
         if not count:
             count = int(positions.max()) + 1 if len(positions) else 0
-        table = self.cached if count <= len(self.cached) else self.table(count, self.size).to(self.cached)
+        table = self.cached
+        if count > len(table):  # computed on the GPU: a CUDA graph cannot be recorded while the CPU copies
+            table = self.table(count, self.size, positions.device).to(table)
         return table.index_select(0, positions)
 
 

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt.data.batches import pack
 from nmt.errors import ConfigError
@@ -195,10 +197,29 @@ def test_split_sinusoids_have_the_sines_first() -> None:
     assert torch.equal(positions(far), table[far][:, [0, 2, 4, 1, 3, 5]])
 
 
+class DevicesUsed(TorchDispatchMode):
+    """Records the devices on which results are computed."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(
+        self, function: Callable[..., Tensor], types: object, args: Any = (), kwargs: Any = None
+    ) -> Tensor:
+        result = function(*args, **(kwargs or {}))
+        self.names.add(result.device.type)
+        return result
+
+
 def test_places_behind_the_table() -> None:
     positions, far = SinusoidalPositions(4, 1), torch.tensor([0, SINUSOIDS + 5])
     assert torch.equal(positions(far), sinusoids(SINUSOIDS + 6, 4).float()[far])
     assert not positions.state_dict(), "they are not weights"
+    elsewhere, there = positions.to("meta"), far.to("meta")
+    with DevicesUsed() as used:  # a copy from the CPU ends the recording of CUDA graphs
+        elsewhere(there, SINUSOIDS + 6)
+    assert used.names == {"meta"}
     learned = LearnedPositions(4, 3)
     torch.nn.init.normal_(learned.weight)
     assert torch.equal(learned(torch.tensor([2, 9])), learned.weight[[2, 2]])
