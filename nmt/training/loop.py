@@ -176,9 +176,10 @@ def update(job: TrainingJob, batches: Sequence[AnyBatch], idle: bool = False) ->
 def check_norm(job: TrainingJob, norm: float, step: int) -> None:
     """UserError if the norm of the gradient of update `step` is not finite."""
     if not math.isfinite(norm):
+        clipping = "training.clip" if job.training.clip else "set training.clip to 1"
         raise UserError(
             f"{job.directory}: the gradient is not finite at update {step}. {last_save(job)}. "
-            "Lower training.learning_rate or training.clip and start a new run with it"
+            f"Lower training.learning_rate or {clipping} and start a new run with it"
         )
 
 

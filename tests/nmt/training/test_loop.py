@@ -28,6 +28,7 @@ from nmt.training.job import (
 )
 from nmt.training.loop import (
     UpdateResult,
+    check_norm,
     count_update,
     decay,
     in_round_numbers,
@@ -67,6 +68,15 @@ def test_costs_of_a_gpu_are_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         count_update(job, 1, UpdateResult(torch.tensor(1.0), torch.tensor(1.0), 1, 1))
     assert (len(job.unread), job.progress.log_cost) == (1, 5.5)
+
+
+@pytest.mark.parametrize(
+    ("clip", "advice"), [(1.0, "or training.clip and"), (0.0, "or set training.clip to 1")]
+)
+def test_an_infinite_gradient_can_be_clipped(clip: float, advice: str) -> None:
+    """Without clipping there is no threshold to lower."""
+    with pytest.raises(UserError, match=advice):
+        check_norm(make_job(clip=clip), math.inf, 1)
 
 
 @pytest.mark.parametrize("cost", ["sentence", "word", "sum"])
