@@ -13,8 +13,9 @@ RANGES = {
     for name in ("bookmark", "commentRange", "perm", "moveFromRange", "moveToRange")
 }
 RANGE_STARTS = frozenset(RANGES.values())
-# What says nothing about a translation: marks of the spell checker, and of pages as they were laid out.
-DROPPED = frozenset(("proofErr", "lastRenderedPageBreak"))
+# What says nothing about a translation: marks of the spell checker, of pages as they were laid out, and of
+# where a word may be broken.
+DROPPED = frozenset(("proofErr", "lastRenderedPageBreak", "softHyphen"))
 BREAKS = frozenset("tab br cr ptab".split())  # in a run; no sentence goes beyond them
 PROPERTIES = frozenset("pPr rPr sdtPr sdtEndPr smartTagPr customXmlPr".split())
 NOT_FORMAT = frozenset(("lang", "noProof"))  # properties of a run that do not show
@@ -161,7 +162,9 @@ def read_run(paragraph: Paragraph, run: int) -> None:
             continue
         origin = Origin(index, end, run, (first, partners[run]))
         raw = f"{opening}{raw_text(tokens, index, end)}</{prefix}r>"
-        if name == "t":
+        if name == "noBreakHyphen":
+            paragraph.add(Piece("-", "-", format=key), origin)
+        elif name == "t":
             text = "".join(token.text for token in tokens[index + 1 : end - 1])
             if tokens[index].attribute("xml:space") != "preserve":
                 text = text.strip(" \t\n\r")

@@ -61,6 +61,12 @@ def test_runs_that_look_the_same_are_one() -> None:
     assert translated(paragraph) == '<r rsidR="1"><t>ONE TWO!</t></r>'
 
 
+def test_hyphens_that_are_elements_are_part_of_their_words() -> None:
+    paragraph = "<w:r><w:t>e</w:t><w:noBreakHyphen/><w:t>mail soft</w:t><w:softHyphen/><w:t>ware</w:t></w:r>"
+    assert lines(paragraph) == ["e-mail software"]
+    assert translated(paragraph) == short("E-MAIL SOFTWARE")
+
+
 def test_blanks_stay_around_a_text() -> None:
     assert translated(run("  one. ") + run(" ", "<w:i/>")) == short("  ONE. ") + short(" ", "<w:i/>")
     assert lines("<w:r><w:t> one </w:t></w:r>") == ["one"]
