@@ -42,6 +42,7 @@ from nmt.analysis.systems import (
     add_source,
     check_names,
     read_systems,
+    read_test,
     unique_names,
 )
 from nmt.cli import options
@@ -360,12 +361,11 @@ def read_outputs(
 ) -> tuple[TestSet, dict[str, SystemOutput]]:
     """Read and return the test set, and the outputs of systems by name. `outputs`: name -> path of a text or
     n-best list. Errors as from `read_systems`."""
-    # Without outputs, read the first reference as one, since the test set is needed in any case.
-    paths = list(outputs.values()) or args.reference[:1]
-    systems = read_systems(
-        args.source, args.reference, paths, list(outputs) or None, args.bleu_tokenize, args.lowercase
-    )
-    return systems[0].test, {system.name: system for system in systems if outputs}
+    scoring = args.bleu_tokenize, args.lowercase
+    if not outputs:
+        return read_test(args.source, args.reference, *scoring), {}
+    systems = read_systems(args.source, args.reference, list(outputs.values()), list(outputs), *scoring)
+    return systems[0].test, {system.name: system for system in systems}
 
 
 def test_facts(args: argparse.Namespace, test: TestSet) -> Iterator[tuple[str, str]]:

@@ -121,25 +121,34 @@ def read_systems(
     wrong number of names or two equal ones, before anything is read; DataError for a file that is empty or of
     another length; TypeError for a str instead of a list.
     """
-    for lines, what in ((references, "references"), (hypotheses, "hypotheses"), (names, "names")):
+    for lines, what in ((hypotheses, "hypotheses"), (names, "names")):
         check_lines(lines, what)
-    check_tokenizer(tokenize)
     check_names(names, hypotheses, "systems")
+    test = read_test(source, references, tokenize, lowercase)
+    first = source or references[0]
+    return [
+        SystemOutput(name=name, hypotheses=read_hypotheses(path, len(test.sources), first), test=test)
+        for name, path in zip(names or unique_names(hypotheses), hypotheses, strict=True)
+    ]
+
+
+def read_test(
+    source: str, references: Sequence[str], tokenize: str = DEFAULT_TOKENIZER, lowercase: bool = False
+) -> TestSet:
+    """Read a test set from files. Arguments and errors as in `read_systems`."""
+    check_lines(references, "references")
+    check_tokenizer(tokenize)
     paths = [source, *references] if source else list(references)
     rows = list(files.parallel(*paths))
     if not rows:
         raise DataError(f"{files.name_of(paths[0])}: empty file, expected one sentence a line")
     sources, *others = map(list, zip(*rows, strict=True))
-    test = TestSet(
+    return TestSet(
         sources=sources,
         references=others if source else [sources, *others],
         tokenize=tokenize,
         lowercase=lowercase,
     )
-    return [
-        SystemOutput(name=name, hypotheses=read_hypotheses(path, len(sources), paths[0]), test=test)
-        for name, path in zip(names or unique_names(hypotheses), hypotheses, strict=True)
-    ]
 
 
 def read_hypotheses(path: str, count: int, source: str) -> list[str]:

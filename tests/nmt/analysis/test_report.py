@@ -3,6 +3,8 @@
 import json
 import os
 import re
+from argparse import Namespace
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -67,6 +69,15 @@ def test_the_date_is_that_of_the_newest_file(tmp_path: Path) -> None:
         report.newest_date([tmp_path / "new", tmp_path / "old", "-"]) == "1970-01-04"
         and report.newest_date(["-"]) == ""
     )
+
+
+def test_without_outputs_a_reference_can_be_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was read as an output, too."""
+    (tmp_path / "s").write_text("a\n")
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"b\n")))
+    args = Namespace(source=f"{tmp_path}/s", reference=["-"], bleu_tokenize="none", lowercase=False)
+    test, outputs = report.read_outputs(args, {})
+    assert (test.sources, test.references, outputs) == (["a"], [["b"]], {})
 
 
 def test_the_head_leaves_out_what_is_not_known() -> None:
