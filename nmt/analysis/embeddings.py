@@ -78,7 +78,7 @@ def dense_regions(points: Vectors, count: int, share: float = 0.08, most: int = 
     x, y = np.ascontiguousarray(points.T)
 
     def distances(row: int) -> Vectors:
-        return np.maximum(np.abs(x - x[row]), np.abs(y - y[row]))
+        return np.asarray(np.maximum(np.abs(x - x[row]), np.abs(y - y[row])))
 
     crowd = np.array([np.count_nonzero(distances(row) <= half) for row in range(len(points))])
     regions: list[Region] = []
