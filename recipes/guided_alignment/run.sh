@@ -12,6 +12,9 @@ steps=300
 more=()
 [ "${1:-}" = --quick ] && { steps=6; out=runs/guided_quick; more=(training.warmup=1); shift; }
 names=(rnn rnn-gold rnn-model1 transformer transformer-mean transformer-head transformer-head-model1)
+for name in "$@"; do
+  [[ " ${names[*]} " = *" $name "* ]] || { echo "run.sh: no training $name, expected some of ${names[*]}" >&2; exit 2; }
+done
 [ $# = 0 ] || names=("$@")
 mkdir -p $out
 

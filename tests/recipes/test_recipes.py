@@ -77,6 +77,7 @@ def table(path: Path) -> list[list[str]]:
             "distillation.sh: unknown option --quik",
         ),
         ("hybrid/run.sh", "--data OUT --out OUT/out --rows cslm+nnmj", "", "nnmj: no network, expected cslm"),
+        ("guided_alignment/run.sh", "rnn rnm", "", "run.sh: no training rnm, expected some of rnn "),
         ("properties/corpus.py", "multi30k OUT", "", "set NMT_DATA"),
         ("wmt14/generate.py", "OUT/multi30k/tok/train.lc.norm.tok.en --pairs 5", "", "cannot write"),
         ("properties/corpus.py", "multi30k OUT/out --long", "OUT", "multi30k: no lines for train"),
