@@ -10,6 +10,7 @@ from pathlib import Path
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, positive
 from nmt.errors import ConfigError, UserError
+from smt_bridge.cli import decoding
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import sparse_weights
 from smt_bridge.moses.check import problems
@@ -43,6 +44,7 @@ def command(argv: Sequence[str] | None) -> None:
         if issues:
             raise UserError(f"{args.ini}: {len(issues)} problem{'s' * (len(issues) > 1)}, listed above")
     else:
+        decoding.check_tables(ini, [("--output", args.output)])
         edited = set_weights(args, ini) if args.action == "set-weights" else edit(args, ini)
         moses_ini.write(args.output, edited)
 
@@ -134,6 +136,8 @@ def edit(args: argparse.Namespace, ini: Ini) -> Ini:
         edited = moses_ini.set_path(ini, args.name, args.path)
     elif args.action == "remove-feature" and args.column:
         edited = moses_ini.remove_column(ini, args.name, args.column, args.path)
+    elif args.action == "remove-feature" and args.path:
+        raise ConfigError("--path goes with --column: it names the table without that column")
     elif args.action == "remove-feature":
         edited = moses_ini.remove_feature(ini, args.name)
     elif args.name and not args.weight:
@@ -155,7 +159,7 @@ def for_output(args: argparse.Namespace, ini: Ini) -> Ini:
 def set_weights(args: argparse.Namespace, ini: Ini) -> Ini:
     """Return the ini with the weights of --weights. Those of sparse values, with the ones that the ini has
     already, go to a file beside the output. ConfigError for weights that do not fit the ini, and for sparse
-    ones if the output is stdout."""
+    ones if the output is stdout or their file is one that the ini names."""
     dense, sparse = moses_ini.split_weights(ini, moses_ini.read_weights(args.weights))
     edited = for_output(args, moses_ini.set_weights(ini, dense))
     if not sparse:
@@ -166,6 +170,7 @@ def set_weights(args: argparse.Namespace, ini: Ini) -> Ini:
             "new moses.ini; name a file"
         )
     path = Path(args.output).with_suffix(sparse_weights.SUFFIX)
+    decoding.check_tables(ini, [("--output", str(path))])
     _, old = moses_ini.split_weights(ini, moses_ini.read_weights(args.ini))
     sparse_weights.write(path, old | sparse)
     return moses_ini.with_weight_file(edited, path.name)

@@ -349,7 +349,7 @@ def with_columns(ini: Ini, name: str, values: Sequence[float], path: str | None)
 
 def set_path(ini: Ini, name: str, path: str, key: str = "path") -> Ini:
     """Change the path of a feature's file, or of another file, the argument `key`; returns a new ini.
-    ConfigError if there is no such feature, or for a path that is not UTF-8."""
+    ConfigError if there is no such feature, or for a path as from `with_options`."""
     feature, lines = ini.feature(name), list(ini.lines)
     lines[feature.row] = with_options(lines[feature.row], {key: path})
     return parse(ini.path, lines)
@@ -471,7 +471,7 @@ def split_line_end(line: str) -> tuple[str, str]:
 
 def with_options(line: str, changed: dict[str, str]) -> str:
     """Set the options `changed` in a feature line, and return the line. New options are appended before its
-    comment. ConfigError for a value that is not UTF-8."""
+    comment. ConfigError for a value that is not UTF-8, or has a blank or #."""
     text, end = split_line_end(line)
     text, mark, comment = text.partition("#")
     for key, value in changed.items():
@@ -479,11 +479,22 @@ def with_options(line: str, changed: dict[str, str]) -> str:
             raise ConfigError(
                 f"{key}={value}: is not UTF-8, as a moses.ini must be; rename the file or its folder"
             )
+        check_holds(f"{key}={value}", value)
         if match := re.search(rf"(?<=\s){re.escape(key)}=\S*", text):
             text = f"{text[: match.start()]}{key}={value}{text[match.end() :]}"
         else:
             text = f"{text.rstrip()} {key}={value}{' ' if mark else ''}"
     return text + mark + comment + end
+
+
+def check_holds(location: str, path: str, blanks: bool = False) -> None:
+    """ConfigError, beginning with `location`, for a path with #, which starts a comment, or unless `blanks`
+    is set with a blank, which ends an option."""
+    if "#" in path or (len(path.split()) > 1 and not blanks):
+        raise ConfigError(
+            f"{location}: contains {'#' if '#' in path else 'a blank'}, which a moses.ini cannot hold; "
+            "rename the file or its folder, or write this output beside the model"
+        )
 
 
 def find_table(path: str, root: str) -> Path | None:
@@ -511,7 +522,7 @@ PATH_ENDINGS = ("", ".gz", ".minphr", ".minlexr")  # what Moses adds to a path i
 def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], fixed: Container[tuple[str, str]] = ()) -> Ini:
     """Make all paths of an ini absolute but those in `fixed`, as name of the feature and argument; returns a
     new ini. Relative paths are looked up in the folders `roots` in order; a path that exists in none is
-    resolved from the first. ConfigError for a path with a blank."""
+    resolved from the first. ConfigError for a path with a blank or #."""
     return replace_paths(
         ini, lambda path: search_roots(path, roots) or os.path.abspath(os.path.join(roots[0], path)), fixed
     )
@@ -520,7 +531,8 @@ def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], fixed: Container[
 def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
     """Adapt the paths of an ini that will be written to the file `output`; returns a new ini. If the file is
     in another folder, paths become absolute, resolved from the working directory or else the ini's folder, so
-    that they lead to the same files. Paths of missing files are kept. ConfigError for a path with a blank."""
+    that they lead to the same files. Paths of missing files are kept. ConfigError for a path with a blank or
+    #."""
     folder = Path(ini.path).parent
     if Path(output).parent.resolve() == folder.resolve():
         return ini
@@ -543,7 +555,7 @@ def path_only_in(ini: Ini, folder: str, second: str) -> str:
 
 def replace_paths(ini: Ini, resolve: Callable[[str], str], fixed: Container[tuple[str, str]] = ()) -> Ini:
     """Replace each path of an ini by the result of `resolve`, but those in `fixed`, as name of the feature
-    and argument; returns a new ini. ConfigError for a path that has a blank or is not UTF-8."""
+    and argument; returns a new ini. ConfigError for a path that has a blank or #, or is not UTF-8."""
     if ini.weight_file:
         ini = with_weight_file(ini, resolve(ini.weight_file))
     lines = list(ini.lines)
@@ -554,18 +566,15 @@ def replace_paths(ini: Ini, resolve: Callable[[str], str], fixed: Container[tupl
             if feature.options.get(key) and (feature.name, key) not in fixed
         }
         for path in paths.values():
-            if len(path.split()) > 1:
-                raise ConfigError(
-                    f"{feature.location}: {path!r} contains a blank, which a moses.ini cannot "
-                    "hold; move the model, or write this output beside it"
-                )
+            check_holds(f"{feature.location}: {path!r}", path)
         lines[feature.row] = with_options(lines[feature.row], paths)
     return parse(ini.path, lines)
 
 
 def with_weight_file(ini: Ini, path: str) -> Ini:
-    """Make [weight-file] name `path`, in place of what it names or as a new last section; returns a new
-    ini."""
+    """Make [weight-file] name `path`, in place of what it names or as a new last section; returns a new ini.
+    ConfigError for a path with #."""
+    check_holds(f"{ini.path}: [{WEIGHT_FILE}]: {path!r}", path, blanks=True)
     lines = list(ini.lines)
     if ini.weight_file:
         row = ini.sections[WEIGHT_FILE].values[0][0]

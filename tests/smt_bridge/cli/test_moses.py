@@ -168,6 +168,36 @@ def test_paths_relative_to_two_folders(system: Path, command: Command) -> None:
     assert done.returncode == 2 and "write absolute paths" in done.stdout and "start Moses" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("set-path --name LM0 --path lm -o t", "-o t: is also read"),
+        ("set-weights -w w -o r", "-o r: is also read"),
+        ("set-weights -w w -o used.ini", "used.sparse-weights: is also read"),
+        ("remove-feature --name LM0 --path lm -o new", "--path goes with --column"),
+    ],
+)
+def test_edits_that_are_refused(
+    words: str,
+    message: str,
+    system: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No output replaces a file that the ini names."""
+    monkeypatch.chdir(system)
+    (system / "moses.ini").write_text(
+        INI.replace("[weight]", "WordTranslationFeature name=WT\n[weight]")
+        + "[weight-file]\nused.sparse-weights\n"
+    )
+    (system / "used.sparse-weights").write_text("WT_a~b 1\n")
+    (system / "w").write_text("LM0= 1\nWT_a~b= 2\n")
+    before = {path.name: path.read_bytes() for path in system.iterdir()}
+    action, *more = words.split()
+    assert message.replace("-o", "--output") in refusal(ini.main, capsys, action, "moses.ini", *more)
+    assert {path.name: path.read_bytes() for path in system.iterdir()} == before
+
+
 def test_show(system: Path, command: Command) -> None:
     rows = [line.split("\t") for line in command("smt-ini", "show", system / "moses.ini").stdout.split("\n")]
     assert ["TM0", "PhraseDictionaryMemory", "2", "0.2 0.3", "t"] in rows
@@ -212,6 +242,7 @@ DECODE = ["decode", "moses.ini", "-i", "text", "-o", "out"]
         ([*DECODE, "-i", "none"], "none"),
         ([*DECODE, "--threads", "0"], "argument --threads"),
         ([*DECODE, "--n-best", "0"], "argument --n-best"),
+        ([*DECODE, "--n-best", "5"], "--n-best goes with --n-best-list"),
         ([*DECODE, "--moses", "elsewhere"], "does not exist; is"),
         (["compact", "none", "-o", "x"], "none"),
         (["tune", "moses.ini", "-i", "text", "-r", "none", "--working-dir", "w"], "none"),

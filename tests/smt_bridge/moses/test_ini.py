@@ -231,6 +231,21 @@ def test_a_blank_cannot_be_written(tmp_path: Path) -> None:
         )
 
 
+def test_a_number_sign_would_cut_a_path(tmp_path: Path) -> None:
+    """Moses reads # as the start of a comment anywhere in a line."""
+    ini = moses_ini.parse("moses.ini", PATHS_INI.split("\n"))
+    (tmp_path / "c#").mkdir()
+    for edit in (
+        lambda: moses_ini.with_absolute_paths(ini, [tmp_path / "c#"]),
+        lambda: moses_ini.set_path(ini, "LM0", "c#/lm"),
+        lambda: moses_ini.with_weight_file(ini, "c#/weights"),
+    ):
+        with pytest.raises(ConfigError, match="contains #"):
+            edit()
+    with pytest.raises(ConfigError, match="contains a blank"):
+        moses_ini.set_path(ini, "LM0", "my lm")
+
+
 def test_an_ini_that_moves_finds_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are resolved from the working directory, then from the ini's folder; missing files keep their
     path, and nothing changes if the ini stays in its folder."""
