@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings, positive
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
@@ -78,7 +78,8 @@ def add_decode(parser: options.ActionParser) -> None:
         default=None,
         help="write an n-best list of distinct texts, with segmentation and alignment",
     )
-    add_setting(parser, moses.DecodeOptions, "n_best")
+    help_text = "with --n-best-list: distinct texts of each sentence in the list; default: 100"
+    add_setting(parser, moses.DecodeOptions, "n_best", default=None, help=help_text)
 
 
 def add_tune(parser: options.ActionParser) -> None:
@@ -124,14 +125,17 @@ def run_filter(args: argparse.Namespace, installation: moses.Installation) -> No
 
 def run_compact(args: argparse.Namespace, installation: moses.Installation) -> None:
     files.existing([args.table])
-    arguments.check_separate([("TABLE", args.table)], [("--output", f"{args.output}.minphr")])
-    moses.compact(installation, args.table, args.output, check_system.columns(args.table), args.threads)
+    output = f"{args.output.removesuffix('.minphr')}.minphr"
+    arguments.check_separate([("TABLE", args.table)], [("--output", output)])
+    moses.compact(installation, args.table, output, check_system.columns(args.table), args.threads)
 
 
 def run_decode(args: argparse.Namespace, installation: moses.Installation) -> None:
+    if args.n_best and not args.n_best_list:
+        raise ConfigError("--n-best goes with --n-best-list FILE, which writes the list")
     files.existing([args.input])
     check_ini(args.ini)
-    choice = parse_settings(moses.DecodeOptions, args)
+    choice = parse_settings(moses.DecodeOptions, args, n_best=args.n_best or moses.DecodeOptions.n_best)
     moses.decode(installation, args.ini, args.input, args.output, choice)
 
 

@@ -106,13 +106,22 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
 
 
 def compact(moses: Installation, table: str, output: str, scores: int, threads: int) -> None:
-    """Compile a text table to OUTPUT.minphr with Moses' own program. `scores`: number of columns, for
-    -nscores; without it Moses assumes 4 and aborts on a fifth column. ConfigError if the program is missing,
-    UserError if it fails."""
+    """Compile a text table to the file `output`, whose name ends in .minphr, with Moses' own program; an
+    error leaves the file as it was. `scores`: number of columns, for -nscores; without it Moses assumes 4 and
+    aborts on a fifth column. ConfigError if the program is missing, UserError if it fails or the file cannot
+    be written."""
     program = moses.program("bin/processPhraseTableMin")
-    arguments = ["-in", table, "-out", output, "-nscores", str(scores), "-threads", str(threads)]
-    with files.parent_folders(output):
-        run_program([program, *arguments])
+    stem = f"{output}.part{os.getpid()}"
+    part = Path(f"{stem}.minphr")
+    arguments = ["-in", table, "-out", stem, "-nscores", str(scores), "-threads", str(threads)]
+    try:
+        with files.parent_folders(output):
+            run_program([program, *arguments])
+            part.replace(output)
+    except OSError as error:
+        raise files.cannot_write(output, error) from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @dataclass
@@ -125,7 +134,8 @@ class DecodeOptions:
 
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
-    """Translate the file `text` with Moses' decoder. Outputs are written atomically. DataError if the decoder
+    """Translate the file `text` with Moses' decoder. Outputs are written atomically; `-` is stdout, and .gz
+    compresses. DataError if the decoder
     does not translate every line; ConfigError if it is missing; UserError if it fails or an output cannot be
     written."""
     program = moses.program("bin/moses")
@@ -156,7 +166,11 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
                     "line"
                 )
             for part_path, name in ((nbest_part, options.n_best_list), (output_part, output)):
-                if part_path and name:
+                if part_path and name and (name == "-" or name.endswith(".gz")):
+                    with files.Writing(name) as out:
+                        for block in files.read_blocks(part_path):
+                            out.write(block)
+                elif part_path and name:
                     os.replace(part_path, name)
     except OSError as error:
         raise files.cannot_write(error.filename or output, error) from error

@@ -1,5 +1,6 @@
 """smt-moses with stand-in programs that record their arguments; no real Moses is needed."""
 
+import gzip
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -34,7 +35,7 @@ def moses(tmp_path: Path) -> Path:
     record = RECORD.format(log=tmp_path / "log")
     programs = {
         "bin/moses": f"#!/bin/sh\n{record}{LISTS}cat\n",
-        "bin/processPhraseTableMin": f"#!/bin/sh\n{record}",
+        "bin/processPhraseTableMin": f'#!/bin/sh\n{record}echo compact > "$4.minphr"\n',
     }
     perl = 'open(L, ">", "{log}"); print L map {{"$_\\n"}} "{name}", @ARGV; close L;\n{rest}'
     made = 'mkdir $d; open(I, ">", "$d/moses.ini"); print I "x"; close I;\n'
@@ -67,6 +68,17 @@ def test_decode(moses: Path, command: Command, tmp_path: Path) -> None:
     assert found[:7] == ["moses", "-f", "moses.ini", "-threads", "3", "-v", "0"]
     listed = "100 distinct -include-segmentation-in-n-best -print-alignment-info-in-n-best"
     assert found[7] == "-n-best-list" and " ".join(found[9:]) == listed
+
+
+def test_compressed_and_printed(
+    moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As all commands do: .gz compresses, - is stdout."""
+    decode = ("decode", "moses.ini", "-i", "text")
+    assert run(tmp_path, monkeypatch, *decode, "-o", "-", "--n-best-list", "list.gz") == 0
+    assert gzip.decompress((tmp_path / "list.gz").read_bytes()) == b"list\n"
+    assert capfd.readouterr().out == "a b\n\nc\n"
+    assert not [path.name for path in tmp_path.iterdir() if path.name[0] == "-" or ".part" in path.name]
 
 
 def test_tune(moses: Path, command: Command, tmp_path: Path) -> None:
@@ -157,7 +169,28 @@ def test_filter_and_compact(moses: Path, command: Command, tmp_path: Path) -> No
     assert found[:2] == ["filter", str(tmp_path / "f")] and found[2].endswith("/smt-moses.ini")
     assert found[3:] == [str(tmp_path / "text")]
     assert command("smt-moses", "compact", "t", "-o", "pt", "--moses", moses, cwd=tmp_path).returncode == 0
-    assert arguments(tmp_path) == "processPhraseTableMin -in t -out pt -nscores 2 -threads 1".split()
+    found = arguments(tmp_path)
+    assert found[:4] == "processPhraseTableMin -in t -out".split()
+    assert found[5:] == "-nscores 2 -threads 1".split() and (tmp_path / "pt.minphr").exists()
+
+
+def test_a_compact_table_is_whole_or_not_written(
+    moses: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moses stops at half a table ('vector::_M_fill_insert'), and an abort must not cost the earlier one. The
+    ending may be given, too."""
+    program = moses / "bin" / "processPhraseTableMin"
+    whole = program.read_text()
+    assert run(tmp_path, monkeypatch, "compact", "t", "-o", "pt.minphr") == 0
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert "pt.minphr" in before and "pt.minphr.minphr" not in before
+    program.write_text(f"{whole}exit 134\n")
+    for output in ("pt", "other"):
+        assert run(tmp_path, monkeypatch, "compact", "t", "-o", output) == 2
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+    program.write_text(whole.replace("echo compact", "echo half") + "exit 134\n")
+    assert run(tmp_path, monkeypatch, "compact", "t", "-o", "pt") == 2
+    assert (tmp_path / "pt.minphr").read_text() == "compact\n"
 
 
 @pytest.mark.ci
