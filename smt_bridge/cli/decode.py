@@ -48,6 +48,7 @@ WITH_FAST = (  # options that the student has, too
 )  # fmt: skip
 FAST_BLOCK = 200  # lines that the student sorts by length and translates together
 NOT_OF_DOCUMENTS = ("split_sentences", "resume", "cluster")
+N_BEST = 100  # size of the n-best list of a sentence
 BLOCK = 50  # lines of a job that are translated together
 
 # Options of further outputs, besides the translations.
@@ -70,6 +71,8 @@ def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
     if args.resume and decoding.uses_threads(args):
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
+    if not args.n_best_list and (useless := [name for name in ("n_best", "distinct") if getattr(args, name)]):
+        raise ConfigError(f"{options.flags(useless)} goes with --n-best-list FILE, which writes the list")
     documents.check_options(args, (*OUTPUTS, *NOT_OF_DOCUMENTS))
     if args.document:
         files.existing([args.document])
@@ -122,12 +125,17 @@ def parser() -> options.Parser:
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=OutputPath, metavar="FILE", default=None, help=what)
     parser.add_argument(
-        "--n-best", type=positive, default=100, metavar="K", help="size of the n-best list of a sentence"
+        "--n-best",
+        type=positive,
+        default=None,
+        metavar="K",
+        help=f"with --n-best-list: size of the list of a sentence; default: {N_BEST}",
     )
     parser.add_argument(
         "--distinct",
         action="store_true",
-        help="list only different texts, from the best 20 x K derivations, or n-best-factor x K of the ini",
+        help="with --n-best-list: only different texts, from the best 20 x K derivations, or n-best-factor x "
+        "K of the ini",
     )
     parser.add_argument(
         "--glossary",
@@ -343,7 +351,7 @@ def make_decoder(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "
     return load_decoder(
         args,
         ini,
-        args.n_best if args.n_best_list else 0,
+        (args.n_best or N_BEST) if args.n_best_list else 0,
         args.distinct,
         read_weights(args.weights) if args.weights else None,
         explain=bool(args.explain),

@@ -133,6 +133,8 @@ def test_weights_instead_of_the_inis(model: Path) -> None:
         (["--xml-input", "exclusive"], "in:2: "),
         (["--max-line-words", "3", "--n-best-list", "list"], "in:1: 4 words, more than --max-line-words 3"),
         (["-w", "nowhere"], "nowhere"),
+        (["--n-best", "5"], "--n-best goes with --n-best-list"),
+        (["--distinct"], "--distinct goes with --n-best-list"),
     ],
 )
 def test_refused_before_a_line_is_written(
