@@ -2,7 +2,9 @@
 escaped) and back."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain, count, product
 from string import ascii_uppercase
 
 from nmt.text import scripts, truecase
@@ -34,6 +36,8 @@ COPIED = "|".join(
 TIMES_AND_DATES = r"(?<![A-Za-z0-9:/])\d++(?:[:/]\d++)++(?![A-Za-z:/])"
 ELISION = re.compile(r"[^\W\d_]['’]$")  # l'<b>homme</b>: the tokenizer has to see the letter after it
 
+LETTERS = ascii_uppercase.replace("Z", "")  # of placeholders, after their first letter
+
 is_tag = re.compile(TAG).fullmatch
 is_copied = re.compile(COPIED).fullmatch
 PROTECTED = re.compile(f"{COPIED}|{TIMES_AND_DATES}")
@@ -44,9 +48,10 @@ class Placeholders:
 
     def __init__(self, text: str) -> None:
         """`text`: the line; placeholders are chosen so that it contains none."""
-        stem = "ZQ"
-        while stem in text.upper():
-            stem += "Q"
+        upper, endings = text.upper(), (product(LETTERS, repeat=size) for size in count())
+        # Z only at the start, so that no stem begins inside another
+        stems = (f"ZQ{''.join(letters)}" for letters in chain.from_iterable(endings))
+        stem = next(stem for stem in stems if stem not in upper)
         self.stem, self.hidden = stem, list[str]()
         self.pattern = re.compile(f"({stem}[A-Z]{{4}})")
 
@@ -98,16 +103,19 @@ def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
 def tag_pairs(words: Sequence[str]) -> list[tuple[int, int]]:
     """Positions (opening, closing) of pairs of tags, innermost first. A closing tag belongs to the last open
     tag of its name; tags opened in between, and all others without a partner, are left out."""
-    pairs, waiting = list[tuple[int, int]](), list[tuple[str, int]]()
+    pairs, waiting, names = list[tuple[int, int]](), list[tuple[str, int]](), Counter[str]()
     for position, word in enumerate(words):
         if not is_tag(word) or word.endswith("/>"):
             continue
         name = re.split(r"[\s\u00a0>]", word.removeprefix("<").removeprefix("/"), maxsplit=1)[0].lower()
         if not word.startswith("</"):
             waiting.append((name, position))
-        elif depths := [depth for depth, (open_name, _) in enumerate(waiting) if open_name == name]:
-            pairs.append((waiting[depths[-1]][1], position))
-            del waiting[depths[-1] :]
+            names[name] += 1
+        elif names[name]:
+            while waiting[-1][0] != name:
+                names[waiting.pop()[0]] -= 1
+            names[name] -= 1
+            pairs.append((waiting.pop()[1], position))
     return pairs
 
 
