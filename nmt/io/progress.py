@@ -157,7 +157,10 @@ class Progress:
         pace = rate
         if self.first and self.done > self.first[1]:  # the first units waited for what is loaded or compiled
             pace = (self.done - self.first[1]) / max(1e-9, time.monotonic() - self.first[0])
-        left = f", {format_rate(rate)}, {duration(max(0, total - self.done) / pace)} left" if rate > 0 else ""
+        elif self.done - self.skipped == 1:  # most of its time may have been that wait
+            pace = 0.0
+        left = f", {format_rate(rate)}" if rate > 0 else ""
+        left += f", {duration(max(0, total - self.done) / pace)} left" if pace > 0 else ""
         note = self.note() if self.note else ""
         return f"{title}{self.done:,} of {total:,} {self.unit}{left}{note and f'; {note}'}"
 

@@ -39,6 +39,7 @@ def test_the_wait_for_the_first_unit_is_not_ahead_of_each(monkeypatch: pytest.Mo
     progress = Progress(1000, "sentences")
     clock.now = 50
     progress.add(1)
+    assert progress.line() == "1 of 1,000 sentences, 1.2 a minute"
     clock.now = 60
     progress.add(49)
     assert progress.line() == "50 of 1,000 sentences, 50 a minute, 3 min 14 s left"
@@ -93,7 +94,7 @@ def test_slow_work_has_a_rate_too(monkeypatch: pytest.MonkeyPatch, caplog: pytes
     with caplog.at_level("INFO"):
         clock.now = 90
         progress.add(1)
-    assert caplog.messages == ["1 of 10 sentences, 40 an hour, 13 min 30 s left"]
+    assert caplog.messages == ["1 of 10 sentences, 40 an hour"]
 
 
 @pytest.mark.parametrize(
