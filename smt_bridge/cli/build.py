@@ -89,6 +89,8 @@ def build(args: argparse.Namespace) -> None:
     corpus.check_glossary(config)
     pipeline.check_output_folder(Path(config.output))
     if not pipeline.is_started(config):
+        if config.plan:
+            pipeline.load_or_make_plan(config)  # a mistake in it is reported before the texts are read
         print_survey(args, config)
     if args.dry_run:
         build_plan = pipeline.load_or_make_plan(config)

@@ -24,8 +24,8 @@ log = logging.getLogger(__name__)
 # Settings that a model keeps when sentence pairs are added to it.
 SETTINGS = (
     "lm_text order class_lm class_order method symmetrization max_length smoothing reordering_type "
-    "no_reordering prune_significance prune_count prune_entropy distortion_limit osm compile quantize "
-    "quantize_lm"
+    "no_reordering prune_significance prune_count prune_entropy distortion_limit osm osm_classes "
+    "sparse_features compile quantize quantize_lm"
 ).split()
 
 

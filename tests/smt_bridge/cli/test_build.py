@@ -58,6 +58,13 @@ def test_mistakes(
     assert not (tmp_path / "system").exists()
 
 
+def test_a_plan_is_read_before_the_texts(
+    given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("smt_bridge.cli.build.print_survey", lambda *_: pytest.fail("the texts are read"))
+    assert "not a plan of smt-build" in refusal(main, capsys, *given, f"--plan={tmp_path}/train.en")
+
+
 def test_a_dry_run_prints_the_plan_and_makes_nothing(
     given: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

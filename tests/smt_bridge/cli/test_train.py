@@ -59,3 +59,9 @@ def test_refused_before_a_folder_is_made(
     words = [word for pair in given.items() for word in pair]
     assert message in refusal(main, capsys, tmp_path / "model", *words)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("option", ["--osm-classes", "--sparse-features"])
+def test_added_pairs_get_the_settings_of_their_model(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["new", "-s", "a", "-t", "b", "--add", "trained", option, "5"]
+    assert f"{option}: --add keeps the settings of trained" in refusal(main, capsys, *given)
