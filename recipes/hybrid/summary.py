@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 from nmt.analysis.statistics import paired_bootstrap
+from nmt.cli import options
 from nmt.io import files
 from nmt.metrics import corpus_bleu
 
@@ -67,8 +68,20 @@ def p_values(rows: Path, first: str, second: str, references: list[list[str]]) -
     return values
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "best":
-        print(best(Path(sys.argv[2]), sys.argv[3], sys.argv[4:]))
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("summary.py", "Compare systems by BLEU, the mean of three seeds.")
+    actions = parser.add_subparsers(dest="action", required=True, parser_class=options.ActionParser)
+    for action, names in (("best", ("rows", "dev")), ("show", ("rows", "dev", "test"))):
+        parser_of_action = actions.add_parser(action)
+        for name in names:
+            parser_of_action.add_argument(name)
+        parser_of_action.add_argument("names", nargs="+", metavar="ROW")
+    args = parser.parse_args(argv)
+    if args.action == "best":
+        print(best(Path(args.rows), args.dev, args.names))
     else:
-        show(Path(sys.argv[2]), sys.argv[3], sys.argv[4], sys.argv[5:])
+        show(Path(args.rows), args.dev, args.test, args.names)
+
+
+if __name__ == "__main__":
+    sys.exit(options.run(command, None))

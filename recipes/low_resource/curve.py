@@ -10,13 +10,15 @@ bootstrap seed by seed.
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from nmt.analysis import plots
 from nmt.analysis.actions import ResultTable
 from nmt.analysis.statistics import paired_bootstrap
+from nmt.cli import options
+from nmt.errors import DataError
 from nmt.io import files
 from nmt.metrics import corpus_bleu
 
@@ -28,21 +30,28 @@ Scores = dict[int, dict[str, dict[int, float]]]  # size -> system -> seed -> BLE
 
 def main(out: Path, reference: str, name: str) -> None:
     """Write and print the table, and draw the curves. `out`: folder of the translations, to which they are
-    written; `reference`: file of the reference; `name`: of the corpus, for the axis."""
+    written; `reference`: file of the reference; `name`: of the corpus, for the axis. DataError if
+    translations are missing, or a text cannot be read."""
     references = [list(files.read_lines(reference))]
     lines = {
         (int(match[1]), match[3], int(match[2])): list(files.read_lines(path))
         for path in sorted(out.iterdir())
         if (match := OUTPUT.fullmatch(path.name))
     }
+    if not lines:
+        raise DataError(f"{out}: no translations SIZE.seed-N.SYSTEM, as run.sh writes them")
     scores: Scores = defaultdict(lambda: defaultdict(dict))
     for (size, system, seed), texts in lines.items():
         scores[size][system][seed] = corpus_bleu(texts, references).score
     rows, signature = [], ""
     for size in sorted(scores):
+        if not scores[size]["hybrid"] or len(scores[size]) < 2:
+            raise DataError(f"{out}: size {size} needs translations of the hybrid and of one of its parts")
         part, gain = compare(scores[size])
         p_values = []
         for seed in sorted(scores[size]["hybrid"]):
+            if (size, part, seed) not in lines:
+                raise DataError(f"{out}/{size}.seed-{seed}.{part}: missing, to be compared with the hybrid")
             p, signature = p_value(lines[size, part, seed], lines[size, "hybrid", seed], references)
             p_values.append(p)
         means = [fmean(values) if (values := scores[size][system].values()) else None for system in SYSTEMS]
@@ -105,5 +114,13 @@ def draw(scores: Scores, name: str, out: Path) -> None:
     plots.save_figure(figure, [out / "curve.png", out / "curve.svg"])
 
 
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("curve.py", "Write learning curves over the size of the corpus.")
+    for name in ("out", "reference", "name"):
+        parser.add_argument(name)
+    args = parser.parse_args(argv)
+    main(Path(args.out), args.reference, args.name)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3])
+    sys.exit(options.run(command, None))

@@ -5,8 +5,10 @@ write to raw text, line by line from stdin to stdout.
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.cli import options
 from nmt.io import files
 from smt_bridge.hybrid import folder
 
@@ -23,5 +25,13 @@ def main(side: str, path: str) -> None:
             out.write(f"{text}\n")
 
 
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("words.py", "Convert raw text to the words of a hybrid system, or words to text.")
+    parser.add_argument("side", choices=("source", "target"))
+    parser.add_argument("system")
+    args = parser.parse_args(argv)
+    main(args.side, args.system)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2])
+    sys.exit(options.run(command, None))

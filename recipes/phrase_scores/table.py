@@ -5,10 +5,12 @@ paired bootstrap against the baseline, which is the first row, with the same see
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
 from nmt.analysis.statistics import paired_bootstrap
+from nmt.cli import options
 from nmt.io import files
 from nmt.metrics import corpus_bleu
 
@@ -45,5 +47,14 @@ def main(folder: Path, reference: str, names: list[str]) -> None:
     print(f"# BLEU on {reference}; p against {names[0]} with the same seed; {notes[0] if notes else ''}")
 
 
+def command(argv: Sequence[str] | None) -> None:
+    parser = options.Parser("table.py", "Print table 4.1 of van Merriënboer 2018.")
+    parser.add_argument("folder")
+    parser.add_argument("reference")
+    parser.add_argument("rows", nargs="+", metavar="ROW")
+    args = parser.parse_args(argv)
+    main(Path(args.folder), args.reference, args.rows)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
+    sys.exit(options.run(command, None))

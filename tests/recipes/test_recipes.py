@@ -84,11 +84,28 @@ def table(path: Path) -> list[list[str]]:
         ("low_resource/corpora.py", "tatoeba OUT 5", "OUT", "train.en.gz: cannot read"),
         ("low_resource/corpora.py", "tatoeba OUT 5 1k", "OUT", "usage: corpora.py"),
         ("low_resource/corpora.py", "tatoeba OUT 0", "OUT", "usage: corpora.py"),
+        ("low_resource/curve.py", "OUT", "", "curve.py: the following arguments are required"),
+        ("low_resource/curve.py", "OUT OUT/none it", "", "none: cannot read"),
+        ("low_resource/curve.py", "OUT OUT/scores/aer.tsv it", "", "no translations"),
+        ("low_resource/curve.py", "OUT/scores OUT/scores/aer.tsv it", "", "hybrid"),
+        ("low_resource/words.py", "source OUT", "", "system.json: cannot read"),
+        ("phrase_scores/table.py", "OUT OUT/none base", "", "none: cannot read"),
+        ("phrase_scores/table.py", "OUT OUT/none", "", "table.py: the following arguments are required"),
+        ("guided_alignment/table.py", "OUT OUT/scores/aer.tsv", "", "aer.tsv: cannot read"),
+        (
+            "guided_alignment/table.py",
+            "OUT/scores OUT/scores/aer.tsv",
+            "",
+            "aer.tsv:1: 1 columns, expected 6",
+        ),
+        ("hybrid/summary.py", "best OUT OUT/none base", "", "none: cannot read"),
     ],
 )
 def test_mistakes_are_one_line(script: str, options: str, data: str, message: str, tmp_path: Path) -> None:
     for language in ("en", "fr"):  # a line that is too short for the recipe properties
         files.write_text(tmp_path / f"multi30k/tok/train.lc.norm.tok.{language}", ["yes"])
+    files.write_text(tmp_path / "scores/aer.tsv", ["head", "row"])
+    files.write_text(tmp_path / "scores/5.seed-1.neural", ["a", "b"])
     given = options.replace("OUT", str(tmp_path)).split()
     done = run(RECIPES / script, *given, NMT_DATA=data.replace("OUT", str(tmp_path)))
     assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
