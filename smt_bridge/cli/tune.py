@@ -20,6 +20,7 @@ from nmt.io import files, locks, manifest
 from nmt.work import executors, store
 from nmt.work.executors import ExecutorConfig
 from smt_bridge.cli import decoding
+from smt_bridge.decoder.config import STACK
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import sparse_weights
 from smt_bridge.moses.ini import Ini, Weights
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 # Options of the decoder that affect n-best lists, besides those of the search; recorded in tune.json.
 DECODING = ("max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input")
+
+CUBE_PRUNING = ("search", "pop_limit", "diversity")  # recorded, too, but not for stack search
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -106,13 +109,16 @@ class TuningPaths:
 
 
 def tuning_paths(args: argparse.Namespace) -> TuningPaths:
-    """Paths of the tuning's files. ConfigError if an output is the model's ini or one of its tables;
-    DataError for a model without a usable moses.ini."""
+    """Paths of the tuning's files. ConfigError if an output is the model's ini or one of its tables, a folder
+    or stdout; DataError for a model without a usable moses.ini."""
     from smt_bridge.decoder.system import ini_path
 
     path = ini_path(args.model)
     folder = Path(path).parent
     output = Path(args.output or folder / f"{Path(path).name.removesuffix('.ini')}.tuned.ini")
+    if args.output == "-" or output.is_dir():
+        what = "is a folder" if output.is_dir() else "the lists of the tuning are kept beside the output"
+        raise ConfigError(f"--output {args.output}: {what}; name a file for the tuned moses.ini")
     work = Path(args.work or f"{output}.tuning")
     ini = moses_ini.read(path)
     sparse = output.with_suffix(sparse_weights.SUFFIX)
@@ -195,7 +201,8 @@ def open_tuning(
         "distortion_limit": search.distortion_limit,
         "beam": search.beam_threshold,
         "neural_beam": args.neural_beam,
-        # older tunings had a single search and did not record it
+        # older tunings recorded none of these
+        **({name: getattr(search, name) for name in CUBE_PRUNING} if search.search != STACK else {}),
         **({"second_search": args.second_search} if args.second_search else {}),
         **({"sparse_weights": manifest.digest(sparse_file)} if sparse_file else {}),
         **{name: getattr(args, name) for name in DECODING},

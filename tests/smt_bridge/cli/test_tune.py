@@ -97,6 +97,8 @@ def model(tmp_path: Path) -> Path:
         (["--final-seeds", "-1"], "argument --final-seeds"),
         (["--work", "table"], "table"),
         (["-o", "lm0"], "lm0: is also read"),
+        (["-o", "-"], "--output -: "),
+        (["-o", ".."], "--output ..: is a folder"),
     ],
 )
 def test_refused(
@@ -108,6 +110,17 @@ def test_refused(
     given = [".", "-s", "s", "-r", "r", "-o", "out.ini", "--no-cache"]
     assert message in refusal(tune.main, capsys, *given, *words)
     assert {path.name: path.read_bytes() for path in model.iterdir() if path.is_file()} == before
+
+
+def test_lists_of_another_search_are_not_mixed(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A tuning does not resume with another search than it began with."""
+    monkeypatch.setattr("smt_bridge.tuning.loop.run", lambda *_: pytest.fail("begun"))
+    given = [str(model), "-s", str(model / "s"), "-r", str(model / "r"), "--no-cache", "-q"]
+    with pytest.raises(pytest.fail.Exception, match="begun"):
+        tune.main(given)
+    assert "search" in refusal(tune.main, capsys, *given, "--search", "cube")
 
 
 def test_nothing_to_tune(
