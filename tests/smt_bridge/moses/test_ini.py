@@ -235,11 +235,12 @@ def test_a_number_sign_would_cut_a_path(tmp_path: Path) -> None:
     """Moses reads # as the start of a comment anywhere in a line."""
     ini = moses_ini.parse("moses.ini", PATHS_INI.split("\n"))
     (tmp_path / "c#").mkdir()
-    for edit in (
+    edits: list[Callable[[], object]] = [
         lambda: moses_ini.with_absolute_paths(ini, [tmp_path / "c#"]),
         lambda: moses_ini.set_path(ini, "LM0", "c#/lm"),
         lambda: moses_ini.with_weight_file(ini, "c#/weights"),
-    ):
+    ]
+    for edit in edits:
         with pytest.raises(ConfigError, match="contains #"):
             edit()
     with pytest.raises(ConfigError, match="contains a blank"):
