@@ -133,7 +133,7 @@ class Parser(argparse.ArgumentParser):
                 setattr(parsed, name, allowed)
         outputs = list_files(parsed, names, OutputPath) + self.derived(parsed)
         if getattr(parsed, "document", None):  # it takes the place of --input, which is stdin by default
-            names.pop("input")
+            names.pop("input", None)
         check_separate(list_files(parsed, names, InputPath), outputs)
         return parsed, rest
 

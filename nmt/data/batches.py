@@ -181,8 +181,8 @@ class TensorFields:
     @property
     def tensors(self) -> tuple[Tensor, ...]:
         """The tensors of the fields, in their order, those of batches among them."""
-        found = [[part] if isinstance(part, Tensor) else part.tensors for _, part in self.parts()]
-        return tuple(chain.from_iterable(found))
+        groups = [[part] if isinstance(part, Tensor) else part.tensors for _, part in self.parts()]
+        return tuple(chain.from_iterable(groups))
 
     def of_tensors(self, tensors: Iterable[Tensor]) -> Self:
         """A batch of the same shape with other `tensors`."""

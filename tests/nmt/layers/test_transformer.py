@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 import torch
@@ -205,7 +204,11 @@ class DevicesUsed(TorchDispatchMode):
         self.names: set[str] = set()
 
     def __torch_dispatch__(
-        self, function: Callable[..., Tensor], types: object, args: Any = (), kwargs: Any = None
+        self,
+        function: Callable[..., Tensor],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
     ) -> Tensor:
         result = function(*args, **(kwargs or {}))
         self.names.add(result.device.type)
