@@ -125,18 +125,14 @@ def parser() -> options.Parser:
         flag = f"--{name.replace('_', '-')}"
         parser.add_argument(flag, type=OutputPath, metavar="FILE", default=None, help=what)
     parser.add_argument(
-        "--n-best",
-        type=positive,
-        default=None,
-        metavar="K",
+        "--n-best", type=positive, default=None, metavar="K",
         help=f"with --n-best-list: size of the list of a sentence; default: {N_BEST}",
-    )
+    )  # fmt: skip
     parser.add_argument(
-        "--distinct",
-        action="store_true",
+        "--distinct", action="store_true",
         help="with --n-best-list: only different texts, from the best 20 x K derivations, or n-best-factor x "
         "K of the ini",
-    )
+    )  # fmt: skip
     parser.add_argument(
         "--glossary",
         type=InputPath,

@@ -135,9 +135,8 @@ class DecodeOptions:
 
 def decode(moses: Installation, ini: str, text: str, output: str, options: DecodeOptions) -> None:
     """Translate the file `text` with Moses' decoder. Outputs are written atomically; `-` is stdout, and .gz
-    compresses. DataError if the decoder
-    does not translate every line; ConfigError if it is missing; UserError if it fails or an output cannot be
-    written."""
+    compresses. DataError if the decoder does not translate every line; ConfigError if it is missing;
+    UserError if it fails or an output cannot be written."""
     program = moses.program("bin/moses")
     command: list[str | Path] = [program, "-f", ini, "-threads", str(options.threads), "-v", "0"]
     output_part, nbest_part = (

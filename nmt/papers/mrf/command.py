@@ -11,7 +11,7 @@ from pathlib import Path
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath
 from nmt.config import settings
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.papers.mrf import MRFConfig
 from nmt.text.tokenize import unescape
@@ -72,11 +72,14 @@ def read_words(path: str) -> Iterator[list[str]]:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train a Markov random field on a text and write it to a file. DataError for a text without words."""
+    """Train a Markov random field on a text and write it to a file. DataError for a text without words,
+    ConfigError for a file that would be compressed."""
     from nmt.papers.mrf.model import field_bytes, train_field
 
     config = arguments.parse_settings(MRFConfig, args)
     settings.check(config)
+    if args.output.endswith(".gz"):
+        raise ConfigError(f"--output {args.output}: models are not compressed; leave out .gz")
     lines = [line for line in read_words(args.input) if line]
     if not lines:
         raise DataError(f"{files.name_of(args.input)}: no words, expected a training text")

@@ -365,6 +365,8 @@ def test_an_output_that_cannot_be_written_is_told_before_training(
     monkeypatch.setattr(model, "train_field", None)
     assert run("train", "-i", tmp_path / "text", "-o", tmp_path) == 2
     assert "Is a directory" in capsys.readouterr().err
+    assert run("train", "-i", tmp_path / "text", "-o", tmp_path / "model.gz") == 2
+    assert "leave out .gz" in capsys.readouterr().err
 
 
 def test_a_text_is_scored_as_it_is_read(tmp_path: Path) -> None:
