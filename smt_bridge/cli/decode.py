@@ -138,8 +138,7 @@ def parser() -> options.Parser:
         type=InputPath,
         metavar="FILE",
         default="",
-        help="a term, a tab and its required translation on each line; default: the glossary of the hybrid "
-        "system",
+        help="a term, a tab and its required translation on each line; default: that of the hybrid system",
     )
     parser.add_argument(
         "--weights",
