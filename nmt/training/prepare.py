@@ -219,7 +219,7 @@ def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
 
 def report_pairs(report: BinarizeReport, max_length: int) -> None:
     """Log which training pairs were kept: a warning if most are too long."""
-    most = report.too_long > report.kept
+    most = 0 < report.kept < report.too_long  # without any pair training is refused
     log.log(
         logging.WARNING if most else logging.INFO,
         "training pairs: %s kept, %s longer than %d units dropped, %s with an empty side dropped%s",
