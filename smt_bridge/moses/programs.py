@@ -165,12 +165,10 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
                     "line"
                 )
             for part_path, name in ((nbest_part, options.n_best_list), (output_part, output)):
-                if part_path and name and (name == "-" or name.endswith(".gz")):
+                if part_path and name:
                     with files.Writing(name) as out:
                         for block in files.read_blocks(part_path):
                             out.write(block)
-                elif part_path and name:
-                    os.replace(part_path, name)
     except OSError as error:
         raise files.cannot_write(error.filename or output, error) from error
 
