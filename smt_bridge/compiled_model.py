@@ -49,15 +49,14 @@ class TextModel:
         return [self.ini.path, *tables, *self.lms, *self.words, *filter(None, [self.weights])]
 
 
-def read_model(model: str, beside: bool = False) -> TextModel:
-    """Find the files of a model: a folder or a moses.ini. `beside`: look up relative paths only in the ini's
-    folder. ConfigError for features that the engine does not support; DataError for a malformed ini, and for
-    a file that does not exist."""
+def read_model(model: str) -> TextModel:
+    """Find the files of a model: a folder or a moses.ini. ConfigError for features that the engine does not
+    support; DataError for a malformed ini, and for a file that does not exist."""
     ini = moses_ini.read(system.ini_path(model))
     table, reordering = system.table_lines(ini)
 
     def path(line: FeatureLine, key: str = "path") -> str:
-        return system.feature_path(ini, line, beside, key)
+        return system.feature_path(ini, line, key)
 
     return TextModel(
         ini=ini,
@@ -66,7 +65,7 @@ def read_model(model: str, beside: bool = False) -> TextModel:
         reordering=path(reordering) if reordering else None,
         lms=[path(line) for line in ini.features if line.kind in NGRAM_MODELS],
         words=[path(line, key) for line in ini.features for key in word_keys(line)],
-        weights=system.weight_file(ini, beside),
+        weights=system.weight_file(ini),
     )
 
 
@@ -98,20 +97,19 @@ def compile_model(
     return {os.path.realpath(path): name for path, name in names.items()}
 
 
-def write_ini(path: Path, ini: Ini, names: Mapping[str, str], beside: bool = False) -> None:
+def write_ini(path: Path, ini: Ini, names: Mapping[str, str]) -> None:
     """Write an ini to the file `path` in the folder of a compiled model, naming what is compiled there, and
     copy the sparse weights that the ini names. `names`: see `compile_model`; other paths become absolute.
-    `beside`: look up relative paths only in the folder of `ini`. UserError if a file cannot be written;
-    ConfigError for a path with a blank."""
+    UserError if a file cannot be written; ConfigError for a path with a blank."""
     compiled, changed = ini, []
     for line in ini.features:
         for key in filter(line.options.get, PATH_KEYS):
-            file = os.path.realpath(system.feature_path(ini, line, beside, key))
+            file = os.path.realpath(system.feature_path(ini, line, key))
             if file in names:
                 compiled = moses_ini.set_path(compiled, line.name, names[file], key)
                 changed.append((line.name, key))
-    compiled = moses_ini.with_absolute_paths(compiled, ini.roots(beside), changed)
-    if weights := system.weight_file(ini, beside):
+    compiled = moses_ini.with_absolute_paths(compiled, ini.roots, changed)
+    if weights := system.weight_file(ini):
         copy = path.with_name(f"mapped-{path.stem}{sparse_weights.SUFFIX}")
         files.write_text(copy, files.read_lines(weights))
         compiled = moses_ini.with_weight_file(compiled, copy.name)

@@ -445,7 +445,7 @@ def write_inis(training: SystemTraining) -> None:
     tuned = Path(training.config.add) / TUNED
     if training.config.add and tuned.is_file():
         old = moses_ini.read(str(tuned))
-        ini = moses_ini.with_absolute_paths(old, old.roots(beside=True))
+        ini = moses_ini.with_absolute_paths(old, old.roots)
         for feature in old.features:
             for key, path in feature.options.items():
                 if path in (TABLE, training.reordering_table, LM, *OTHER_RESULTS):
@@ -470,10 +470,10 @@ def compile_trained(training: SystemTraining) -> None:
     full."""
     config = training.config.compiled or CompileConfig()
     with store.unfinished_folder(training.path(COMPILED)) as folder:
-        model = compiled_model.read_model(str(training.path(INI)), beside=True)
+        model = compiled_model.read_model(str(training.path(INI)))
         names = compiled_model.compile_model(model, folder, config)
         for path in filter(Path.exists, map(training.path, (INI, TUNED))):
-            compiled_model.write_ini(folder / path.name, moses_ini.read(str(path)), names, beside=True)
+            compiled_model.write_ini(folder / path.name, moses_ini.read(str(path)), names)
 
 
 STEPS: Steps = (

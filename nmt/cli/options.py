@@ -304,6 +304,15 @@ def flags(names: Sequence[str]) -> str:
     return ", ".join(f"--{name.replace('_', '-')}" for name in names)
 
 
+def refuse_alone(
+    parser: argparse.ArgumentParser, args: argparse.Namespace, names: Sequence[str], partner: str
+) -> None:
+    """ConfigError for an option of `names` with another value than its default. `partner`: the option, which
+    was not given, without which these have no effect."""
+    if useless := [name for name in names if getattr(args, name) != parser.get_default(name)]:
+        raise ConfigError(f"{flags(useless[:1])} goes with {partner}; give that, too, or leave it out")
+
+
 def add_split_sentences(parser: "Container", refused: str) -> None:
     """Add --split-sentences. `refused`: the options that exclude it."""
     parser.add_argument(

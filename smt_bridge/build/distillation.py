@@ -149,7 +149,7 @@ class Teacher:
     def load(self, config: DecoderConfig, part: int | None = None) -> Decoder:
         """Load the decoder of a group of lines. Errors as from `train_without`."""
         ini = self.hybrid.ini if part is None else str(self.write_ini(train_without(self.build, part)))
-        system = systems.load_ini(moses_ini.read(ini), False, beside=True)
+        system = systems.load_ini(moses_ini.read(ini), False)
         return Decoder(system, config, lines=self.lines)
 
     def write_ini(self, model: Path) -> Path:

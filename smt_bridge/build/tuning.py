@@ -198,7 +198,7 @@ def load_decoder(build: Build, path: Path, n_best: int = 0) -> Decoder:
     best translation only. If the ini has networks, torch is set up for this process: the CPU, with one
     thread."""
     ini = moses_ini.read(str(path))
-    system = systems.load_ini(ini, False, beside=True)
+    system = systems.load_ini(ini, False)
     if feature_lines.needs_torch(ini):
         device.set_up_device("cpu", 1, "mkl")
     config = DecoderConfig(

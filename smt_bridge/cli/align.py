@@ -39,6 +39,8 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError(
             "--forward and --reverse leave nothing to compute; leave out --workers and the like"
         )
+    if args.forward and args.method != parser().get_default("method"):
+        raise ConfigError("--method: --forward and --reverse are aligned already; leave it out")
     outputs = AlignmentOutputs(args.output, args.forward_output, args.reverse_output)
     if shared_folder:
         counts = alignment.align_shared(

@@ -20,6 +20,7 @@ UNITS = {"h": 3600, "m": 60, "s": 1}
 BUDGET = re.compile(r"(?:\d+(?:\.\d+)?[hms])+")
 LONGEST = 100_000_000  # seconds of a budget
 STUDENT = ("student", "student_minutes", "student_references")
+STUDENT_OPTIONS = ("monolingual_source", *STUDENT[1:])  # have no effect without --student
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -84,7 +85,8 @@ def build(args: argparse.Namespace) -> None:
 
     config = parse_settings(BuildConfig, args)
     check_texts(config)
-    check_student(config)
+    if not config.student:
+        options.refuse_alone(parser(), args, STUDENT_OPTIONS, "--student")
     corpus.sides(config)
     corpus.check_glossary(config)
     pipeline.check_output_folder(Path(config.output))
@@ -106,13 +108,6 @@ def build(args: argparse.Namespace) -> None:
         "%s: built, %s, BLEU %.2f on the development set; next: smt-decode %s < TEXT",
         config.output, results.chosen, 100 * results.bleu[results.chosen], config.output,
     )  # fmt: skip
-
-
-def check_student(config: BuildConfig) -> None:
-    """ConfigError for options of the student if none is asked for."""
-    for name in ("monolingual_source", "student_references"):
-        if getattr(config, name) and not config.student:
-            raise ConfigError(f"--{name.replace('_', '-')}: is for the student; give --student, too")
 
 
 def print_survey(args: argparse.Namespace, config: BuildConfig) -> None:

@@ -71,8 +71,8 @@ def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
     if args.resume and decoding.uses_threads(args):
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
-    if not args.n_best_list and (useless := [name for name in ("n_best", "distinct") if getattr(args, name)]):
-        raise ConfigError(f"{options.flags(useless)} goes with --n-best-list FILE, which writes the list")
+    if not args.n_best_list:
+        options.refuse_alone(parser(), args, ("n_best", "distinct"), "--n-best-list FILE")
     documents.check_options(args, (*OUTPUTS, *NOT_OF_DOCUMENTS))
     if args.document:
         files.existing([args.document])
@@ -108,8 +108,8 @@ def parser() -> options.Parser:
         "model",
         type=InputPath,
         metavar="SYSTEM_DIR|MODEL_DIR|INI",
-        help="folder, or moses.ini; relative paths in a moses.ini are looked up in the current folder, then "
-        "beside it (in a hybrid system only beside it)",
+        help="folder, or moses.ini; relative paths in a moses.ini are looked up beside it, then in the "
+        "current folder",
     )
     options.add_input_output(parser, "raw text for a system, tokenized (and escaped) text for a model")
     documents.add_options(parser)
@@ -279,7 +279,8 @@ def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
     if hybrid:
         check_separate(system_parts(hybrid), outputs)
     ini = moses_ini.read(hybrid.ini if hybrid else ini_path(args.model))
-    decoding.check_tables(ini, outputs, beside=bool(hybrid))
+    if not hybrid:
+        decoding.check_tables(ini, outputs)
     return make_decoder(args, ini, hybrid)
 
 
@@ -351,7 +352,6 @@ def make_decoder(args: argparse.Namespace, ini: Ini, hybrid: Hybrid | None) -> "
         read_weights(args.weights) if args.weights else None,
         explain=bool(args.explain),
         lines=text_lines(args, hybrid),
-        beside=bool(hybrid),
     )
 
 
@@ -450,7 +450,7 @@ def translate_input(
                 for number, line in enumerate(lines)
             )
         return
-    ini = decoding.absolute_ini(work.decoder.system.ini, bool(work.hybrid))
+    ini = decoding.absolute_ini(work.decoder.system.ini)
     with job.run(partial(load_translator, ini=ini), work) as compute:
         yield compute(cut_chunks(lines, work.decoder.parse_lines(texts, name, numbers)))
 

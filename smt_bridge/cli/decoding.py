@@ -60,22 +60,21 @@ def uses_threads(args: argparse.Namespace) -> bool:
     return not args.cluster and args.executor in ("", "local")
 
 
-def absolute_ini(ini: Ini, beside: bool = False) -> Ini:
-    """An ini with absolute paths, for other processes. `beside`: look for tables only in the ini's folder."""
-    return moses_ini.with_absolute_paths(ini, ini.roots(beside))
+def absolute_ini(ini: Ini) -> Ini:
+    """An ini with absolute paths, for other processes."""
+    return moses_ini.with_absolute_paths(ini, ini.roots)
 
 
-def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]], beside: bool = False) -> None:
+def check_tables(ini: Ini, outputs: Sequence[tuple[str, str]]) -> None:
     """ConfigError if an output, (option, path), is the moses.ini or a file that it names. A warning is logged
-    if a path leads to one file from the current folder and to another one from the ini's. `beside`: look for
-    files only in the ini's folder."""
+    if a path leads to one file from the ini's folder and to another one from the current folder."""
     named: list[tuple[str, str]] = []
     for path in ini.paths:
-        files = [file for root in ini.roots(beside) if (file := find_table(path, root))]
+        files = [file for root in ini.roots if (file := find_table(path, root))]
         if any(not file.samefile(files[0]) for file in files):
             log.warning(
-                "%s: %s is there twice: %s in the current folder is read, not %s beside the ini; start in "
-                "another folder to read that, or write an absolute path",
+                "%s: %s is there twice: %s beside the ini is read, not %s in the current folder, which Moses "
+                "would read; write an absolute path to read that",
                 ini.path, path, files[0], files[1],
             )  # fmt: skip
         named += [("MODEL", str(file)) for file in files]
@@ -99,16 +98,14 @@ def load_decoder(
     *,
     explain: bool = False,
     lines: "Lines | None" = None,
-    beside: bool = False,
 ) -> "Decoder":
     """Load the decoder of an ini with the options of `add_search`. Sets up torch for this process if a
     feature needs it. Logs a description of the decoder, and a warning if it will be slow.
 
     `nbest`, `distinct`, `explain`: see DecoderConfig; `weights`: replace those of the ini; needed for every
-    feature that n-best lists print. `lines`: converts lines of raw text, or applies a glossary; `beside`:
-    look for tables and models only in the ini's folder. ConfigError for options out of range, for weights
-    that do not fit, and for cube pruning with networks; UserError for a model or feature that cannot be used,
-    or if the disk of the cache is full.
+    feature that n-best lists print. `lines`: converts lines of raw text, or applies a glossary. ConfigError
+    for options out of range, for weights that do not fit, and for cube pruning with networks; UserError for a
+    model or feature that cannot be used, or if the disk of the cache is full.
     """
     from nmt.compute.compiled import HAVE_NUMBA
     from smt_bridge.decoder import system as systems
@@ -118,7 +115,7 @@ def load_decoder(
     more = {"max_line_words": longest_line(args), "nbest": nbest, "distinct": distinct, "explain": explain}
     config = parse_settings(DecoderConfig, args, **more)
     config.check()
-    system = systems.load_ini(ini, not args.no_cache and Cache(args.cache or ""), beside)
+    system = systems.load_ini(ini, not args.no_cache and Cache(args.cache or ""))
     if any(kind.needs_torch for kind, _ in system.feature_lines):
         options.set_up_torch("cpu", 1, "mkl")
     decoder = Decoder(system, config, weights, lines=lines)

@@ -29,7 +29,7 @@ def command(argv: Sequence[str] | None) -> None:
     if args.action == "show":
         show(ini)
     elif args.action == "check":
-        roots = [args.root] if args.root else [".", str(Path(args.ini).parent)]
+        roots = [args.root] if args.root else ini.roots
         issues = list(problems(ini, roots, not args.quick))
         beside = "" if args.root else moses_ini.folder_beside(ini)
         mixed = beside and moses_ini.path_only_in(ini, ".", beside)
@@ -72,8 +72,8 @@ def parser() -> options.Parser:
         "--root",
         default=None,
         metavar="DIR",
-        help="folder in which Moses will be started, to which paths are relative; default: look them up in "
-        "the current folder, then beside the ini, as smt-decode and smt-tune do",
+        help="folder in which Moses will be started, to which paths are relative; default: look them up "
+        "beside the ini, then in the current folder, as smt-decode and smt-tune do",
     )
     check.add_argument("--quick", action="store_true", help="read only the first line of each table")
     add_feature_options(add("add-feature", "add scores to a table, or add a new feature"))

@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
     check_options(args)
+    if not args.feature:
+        options.refuse_alone(parser(), args, ("resume",), "--feature NAME=MODEL")
     # Minimum Bayes risk alone, without weights and without a list to write, needs only texts and totals.
     texts_only = args.mbr and not args.weights and not args.output and not args.feature
     lists = NbestLists(

@@ -75,6 +75,8 @@ def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
     from nmt.ngram import selection
 
+    if not args.dev:
+        options.refuse_alone(parser(), args, ("steps",), "--dev FILE")
     selection.check(args.in_domain, args.general, args.output)
     files.require_files((*args.in_domain, *args.general), "the texts are read more than once")
     if args.dev and "-" in (*args.output, args.scores):

@@ -71,15 +71,21 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     arguments = parser()
     args = arguments.parse_args(argv, argparse.Namespace(**dict.fromkeys(SETTINGS)))
     changed = [name for name in SETTINGS if getattr(args, name) is not None]
-    if args.add and changed:
-        raise ConfigError(
-            f"--{changed[0].replace('_', '-')}: --add keeps the settings of {args.add}; leave the option out"
-        )
-    if not args.compile and (useless := [name for name in ("quantize", "quantize_lm") if name in changed]):
-        raise ConfigError(f"--{useless[0].replace('_', '-')}: goes with --compile")
+    if args.add:
+        check_unused(changed, SETTINGS, f"--add keeps the settings of {args.add}; leave the option out")
+    if not args.compile:
+        check_unused(changed, ("quantize", "quantize_lm"), "goes with --compile")
+    if args.alignment:
+        check_unused(changed, ("method", "symmetrization"), "--alignment has the links; leave the option out")
     for name in set(SETTINGS) - set(changed):
         setattr(args, name, arguments.get_default(name))
     return args
+
+
+def check_unused(given: Sequence[str], names: Sequence[str], reason: str) -> None:
+    """ConfigError, with `reason`, for a given option that is one of `names`."""
+    if useless := [name for name in given if name in names]:
+        raise ConfigError(f"{options.flags(useless[:1])}: {reason}")
 
 
 def parser() -> options.Parser:

@@ -126,7 +126,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
         ini, [("--output", str(path)) for path in (output, sparse)] + [("--work", str(work))]
     )
     beside = output.parent.resolve() == folder.resolve()
-    start = ini if beside else moses_ini.with_absolute_paths(ini, [".", str(folder)])
+    start = ini if beside else moses_ini.with_absolute_paths(ini, ini.roots)
     return TuningPaths(ini=path, output=output, work=work, start=start)
 
 

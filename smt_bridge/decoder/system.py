@@ -147,16 +147,15 @@ def load(model: str, use_cache: bool | Cache = True) -> PhraseBasedSystem:
     return load_ini(moses_ini.read(ini_path(model)), use_cache)
 
 
-def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> PhraseBasedSystem:
-    """Load a system from a parsed ini; see `load`. `beside`: look up relative paths only in the ini's
-    folder."""
+def load_ini(ini: Ini, use_cache: bool | Cache = True) -> PhraseBasedSystem:
+    """Load a system from a parsed ini; see `load`."""
     cache = Cache() if use_cache is True else use_cache or None
     search = read_search_settings(ini)
     table_line, reordering_line = table_lines(ini)
     printed, weights = feature_lines.printed_scores(ini), feature_lines.weights(ini)
     if "table-limit" in table_line.options:
         search["table_limit"] = table_line.count("table-limit")
-    lines = [with_paths(ini, line, beside) for line in ini.features]
+    lines = [with_paths(ini, line) for line in ini.features]
     paths = {line.name: line.options.get("path", "") for line in lines}
     # The first language model stands in for networks until they have scored a candidate, and a model of words
     # is closer to them than one of word classes.
@@ -191,7 +190,7 @@ def load_ini(ini: Ini, use_cache: bool | Cache = True, beside: bool = False) -> 
         feature_lines=[(SEARCH_FEATURES[line.kind], line) for line in lines if line.kind in SEARCH_FEATURES],
         search=search,
         cache=cache,
-        sparse_weights=read_sparse_weights(ini, beside),
+        sparse_weights=read_sparse_weights(ini),
     )
 
 
@@ -202,29 +201,29 @@ def table_lines(ini: Ini) -> tuple[FeatureLine, FeatureLine | None]:
     return by_kind["PhraseDictionaryMemory"][0], by_kind[REORDERING][0] if REORDERING in by_kind else None
 
 
-def with_paths(ini: Ini, line: FeatureLine, beside: bool) -> FeatureLine:
-    """The line of a feature with the files that it names, if any, replaced by their resolved paths. `beside`:
-    as for `feature_path`. DataError for a file that does not exist."""
-    paths = {key: feature_path(ini, line, beside, key) for key in PATH_KEYS if line.options.get(key)}
+def with_paths(ini: Ini, line: FeatureLine) -> FeatureLine:
+    """The line of a feature with the files that it names, if any, replaced by their resolved paths. DataError
+    for a file that does not exist."""
+    paths = {key: feature_path(ini, line, key) for key in PATH_KEYS if line.options.get(key)}
     return replace(line, options=line.options | paths) if paths else line
 
 
-def weight_file(ini: Ini, beside: bool = False) -> str:
-    """Look up the file that [weight-file] names; empty without one. `beside`: as for `feature_path`.
-    DataError if it does not exist, and for a second one."""
+def weight_file(ini: Ini) -> str:
+    """Look up the file that [weight-file] names; empty without one. DataError if it does not exist, and for a
+    second one."""
     section = ini.sections.get(WEIGHT_FILE)
     if section is None:
         return ""
     location = f"{ini.path}:{section.row + 1}"
     if len(section.values) != 1:
         raise DataError(f"{location}: [{WEIGHT_FILE}] names {len(section.values)} files; name one")
-    for root in ini.roots(beside):
+    for root in ini.roots:
         if path := find_table(ini.weight_file, root):
             return str(path)
     raise DataError(f"{location}: {ini.weight_file} not found; copy it there, or correct [{WEIGHT_FILE}]")
 
 
-def read_sparse_weights(ini: Ini, beside: bool = False) -> SparseWeights:
+def read_sparse_weights(ini: Ini) -> SparseWeights:
     """Read the weights of the sparse features of an ini; none without [weight-file]. ConfigError for a sparse
     feature with `_` in its name, which would hide its values, and for weights of a feature that the ini
     lacks; also the errors of `weight_file` and `sparse_weights.read`."""
@@ -232,7 +231,7 @@ def read_sparse_weights(ini: Ini, beside: bool = False) -> SparseWeights:
     for name, line in names.items():
         if sparse_weights.is_sparse(name):
             raise line.error(f"name={name}: a sparse feature has no _ in its name; give another name=")
-    path = weight_file(ini, beside)
+    path = weight_file(ini)
     weights = sparse_weights.read(path) if path else {}
     for name in weights:
         if sparse_weights.feature_of(name) not in names:
@@ -302,18 +301,18 @@ def verify_compiled(ini: Ini) -> bool:
     return bool(compiled)
 
 
-def feature_path(ini: Ini, feature: FeatureLine, beside: bool = False, key: str = "path") -> str:
-    """Look up the file or folder that the argument `key` of a feature names. `beside`: look up relative paths
-    only in the ini's folder. DataError if it does not exist."""
+def feature_path(ini: Ini, feature: FeatureLine, key: str = "path") -> str:
+    """Look up the file or folder that the argument `key` of a feature names. DataError if it does not
+    exist."""
     name = feature.options[key]
-    for root in ini.roots(beside):
+    for root in ini.roots:
         path = find_table(name, root)
         if path:
             return str(path)
-    problem = (
-        "not found beside the ini" if beside else "found neither in the current folder nor beside the ini"
+    raise DataError(
+        f"{feature.location}: {name} found neither beside the ini nor in the current folder; copy it there, "
+        f"or correct {key}="
     )
-    raise DataError(f"{feature.location}: {name} {problem}; copy it there, or correct {key}=")
 
 
 def system_files(ini: Ini) -> list[Path]:
@@ -322,7 +321,7 @@ def system_files(ini: Ini) -> list[Path]:
     paths = [Path(ini.path), *map(Path, filter(None, [weight_file(ini)]))]
     for feature in ini.features:
         for key in filter(feature.options.get, PATH_KEYS):
-            paths += model_files(Path(feature_path(ini, feature, key=key)))
+            paths += model_files(Path(feature_path(ini, feature, key)))
     return paths
 
 

@@ -246,7 +246,7 @@ def make_decoder(
     """Create the decoder of a hybrid system whose folder has been read. For the other arguments and for
     errors see `load`."""
     config = config or hybrid.decoder_config()
-    system = systems.load_ini(ini.read(hybrid.ini), cache, beside=True)
+    system = systems.load_ini(ini.read(hybrid.ini), cache)
     return Decoder(system, config, lines=make_lines(hybrid, config.max_line_words, glossary))
 
 

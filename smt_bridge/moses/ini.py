@@ -67,7 +67,7 @@ def read_weights(path: str | Path) -> Weights:
         sections = split_sections(name, lines)
         numbered = [(row + 1, text) for row, text in sections.get("weight", Section(-1)).values]
         for _, file in sections.get(WEIGHT_FILE, Section(-1)).values:
-            sparse |= sparse_weights.read(search_roots(file, [".", Path(path).parent]) or file)
+            sparse |= sparse_weights.read(search_roots(file, [Path(path).parent, "."]) or file)
     weights = parse_weights(numbered, name)
     if not weights:
         raise DataError(f"{name}: no weights, expected lines like 'LM0= 0.1'")
@@ -204,10 +204,11 @@ class Ini:
         paths = [feature.options.get(key, "") for feature in self.features for key in PATH_KEYS]
         return [path for path in (*paths, self.weight_file) if path]
 
-    def roots(self, beside: bool = False) -> list[str]:
-        """Folders in which relative paths are looked up, in order: the working directory, unless `beside` is
-        set, and the ini's own folder."""
-        return [*([] if beside else ["."]), str(Path(self.path).parent)]
+    @property
+    def roots(self) -> list[str]:
+        """Folders in which relative paths are looked up, in order: the ini's own, and the working directory,
+        which is the only one that Moses knows."""
+        return [str(Path(self.path).parent), "."]
 
     def feature(self, name: str) -> FeatureLine:
         """The feature of this name. ConfigError if there is none."""
@@ -530,13 +531,11 @@ def with_absolute_paths(ini: Ini, roots: Sequence[str | Path], fixed: Container[
 
 def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
     """Adapt the paths of an ini that will be written to the file `output`; returns a new ini. If the file is
-    in another folder, paths become absolute, resolved from the working directory or else the ini's folder, so
-    that they lead to the same files. Paths of missing files are kept. ConfigError for a path with a blank or
-    #."""
-    folder = Path(ini.path).parent
-    if Path(output).parent.resolve() == folder.resolve():
+    in another folder, paths become absolute, so that they lead to the same files. Paths of missing files are
+    kept. ConfigError for a path with a blank or #."""
+    if Path(output).parent.resolve() == Path(ini.path).parent.resolve():
         return ini
-    return replace_paths(ini, lambda path: search_roots(path, [".", folder]) or path)
+    return replace_paths(ini, lambda path: search_roots(path, ini.roots) or path)
 
 
 def folder_beside(ini: Ini) -> str:

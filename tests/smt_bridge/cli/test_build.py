@@ -44,8 +44,9 @@ def given(tmp_path: Path, grammar: ModuleType) -> list[str]:
         ("--plan={dir}/train.en", "not a plan of smt-build"),
         ("--glossary=none.tsv", "none.tsv"),
         ("--student-minutes=0", "--student-minutes"),
-        ("--student-references", "--student-references: is for the student; give --student, too"),
-        ("--monolingual-source={dir}/train.en", "--monolingual-source: is for the student; give --student"),
+        ("--student-references", "--student-references goes with --student"),
+        ("--student-minutes=5", "--student-minutes goes with --student"),
+        ("--monolingual-source={dir}/train.en", "--monolingual-source goes with --student"),
         ("--glossary={dir}/train.en", "train.en:1: "),
     ],
 )

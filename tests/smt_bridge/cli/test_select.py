@@ -49,6 +49,7 @@ def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[...
         ("-o o --in-domain short -g GENERAL", "no word occurs 2 times"),
         ("-o o p --in-domain DOMAIN DOMAIN -g GENERAL short", "short"),
         ("-o o --in-domain DOMAIN -g GENERAL --words 4", "not allowed with"),
+        ("-o o --in-domain DOMAIN -g GENERAL --steps 3", "--steps goes with --dev"),
         ("-o - --in-domain DOMAIN -g GENERAL --dev DOMAIN", "the table of --dev"),
         ("-o o --scores - --in-domain DOMAIN -g GENERAL --dev DOMAIN", "the table of --dev"),
         ("-o /dev/null --in-domain DOMAIN -g GENERAL --workers 2", "need a folder beside the output"),

@@ -45,6 +45,8 @@ def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
         ("--lm-text", "none", "none"),
         ("--order", "0", "argument --order"),
         ("--quantize-lm", "8", "--quantize-lm: goes with --compile"),
+        ("--method", "hmm", "--method: --alignment has the links"),
+        ("--symmetrization", "union", "--symmetrization: --alignment has the links"),
         ("--quantize", "7", "argument --quantize"),
         ("--symmetrization", "shrink", "argument --symmetrization"),
         ("--distortion-limit", "-2", "argument --distortion-limit"),

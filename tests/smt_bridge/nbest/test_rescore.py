@@ -329,6 +329,7 @@ def test_lost_sentences_are_named_and_computed_by_a_resumed_job(
         ("-s s -o o --decoder-weights w4", "these are not the weights that its decoder used"),
         ("-s s -o o -f lm:LM0=x", "the name LM0 is taken"),
         ("-s s -o o --by-phrase", "--by-phrase needs a --feature"),
+        ("-s s -o o --resume", "--resume goes with --feature"),
         ("-s short -o o", "entries for sentence 2, but short has 2 lines"),
         ("-s long -o o", "no entry for sentence 3 (line 4 of long)"),
         ("-s s -o o --mbr bleu", "--mbr chooses what --best writes"),
