@@ -89,6 +89,19 @@ def write_absolute_ini(ini: str, folder: Path) -> Path:
     return copy
 
 
+def ended_text(text: str, folder: Path) -> Path:
+    """The absolute path of a text for Moses' scripts; if its last line has no line end, which Moses skips, of
+    a copy in `folder` in which it has. DataError for a text that cannot be read."""
+    with files.open_bytes(text) as stream:
+        lines = stream.read()
+    if not lines or lines.endswith(b"\n"):
+        return Path(text).absolute()
+    copy = folder / "smt-moses.input"
+    with files.Writing(copy) as out:
+        out.write(lines + b"\n")
+    return copy
+
+
 def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
     """Filter the tables for a text with Moses' own script, into the new folder `output`. Returns the path of
     the moses.ini in it. ConfigError if the folder exists already or the script is missing; UserError if it
@@ -98,7 +111,7 @@ def filter_model(moses: Installation, ini: str, text: str, output: str) -> Path:
         raise ConfigError(f"{output}: exists, but Moses' filter script needs a new folder; name another")
     with TemporaryDirectory(prefix="smt-moses.") as temporary:
         copy = write_absolute_ini(ini, Path(temporary))
-        run_program(["perl", moses.program(FILTER), folder, copy, Path(text).absolute()])
+        run_program(["perl", moses.program(FILTER), folder, copy, ended_text(text, Path(temporary))])
     filtered = folder / "moses.ini"
     if not filtered.is_file():
         raise UserError(f"{filtered}: Moses' filter script ended without it; its own messages are above")
@@ -204,7 +217,7 @@ def tune(
     work = Path(folder).absolute()
     with locks.locked(work, "smt-moses tune"):
         command: list[str | Path] = ["perl", moses.program(TUNE)]
-        command += [Path(text).absolute(), Path(reference).absolute()]
+        command += [ended_text(text, work), Path(reference).absolute()]
         command += [moses.program("bin/moses"), write_absolute_ini(ini, work)]
         command += ["--mertdir", moses.bin, "--working-dir", work]
         command += ["--nbest", str(options.n_best), "--predictable-seeds"]

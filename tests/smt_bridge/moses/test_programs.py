@@ -9,6 +9,7 @@ import pytest
 
 from nmt.io import locks
 from smt_bridge.cli.moses import main
+from smt_bridge.moses.programs import ended_text
 from tests.smt_bridge.moses.systems import INI, REORDERING, TABLE
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -92,6 +93,17 @@ def test_tune(moses: Path, command: Command, tmp_path: Path) -> None:
     assert used != INI and used.replace(f"path={tmp_path}/", "path=") == INI
     assert {"--predictable-seeds", "--batch-mira", "--decoder-flags=-threads 1 -v 0"} <= set(found)
     assert (tmp_path / "w" / "moses.ini").exists()
+
+
+def test_texts_for_scripts_have_a_last_line_end(tmp_path: Path) -> None:
+    """Moses skips the last line without one, so tuning and filtering would miss a sentence."""
+    text, folder = tmp_path / "text", tmp_path / "work"
+    for lines in ("", "a\n", "a\nb\n"):
+        text.write_text(lines)
+        assert ended_text(str(text), folder) == text
+    text.write_text("a\nb")
+    copy = ended_text(str(text), folder)
+    assert copy.parent == folder and copy.read_text() == "a\nb\n" and text.read_text() == "a\nb"
 
 
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
