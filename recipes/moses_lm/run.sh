@@ -4,6 +4,7 @@
 # usage: run.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+[ $# = 0 ] || { echo "run.sh: $1: takes no arguments; leave it out" >&2; exit 2; }
 data=${NMT_DATA:-}/moses-multi30k
 [ -d "$data" ] || { echo "set NMT_DATA to the folder that holds moses-multi30k/ (a Moses system with its n-best lists)" >&2; exit 2; }
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"

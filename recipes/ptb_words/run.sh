@@ -3,6 +3,7 @@
 # usage: run.sh
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+[ $# = 0 ] || { echo "run.sh: $1: takes no arguments; leave it out" >&2; exit 2; }
 data=${NMT_DATA:-}/ptb
 [ -d "$data" ] || { echo "set NMT_DATA to the folder that holds ptb/" >&2; exit 2; }
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"

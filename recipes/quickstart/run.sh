@@ -2,6 +2,7 @@
 # The quickstart: corpus, training, translation, analysis, phrase scores. Runs the installed commands, as a user would.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+[ $# = 0 ] || { echo "run.sh: $1: takes no arguments; leave it out" >&2; exit 2; }
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-2}"
 here=recipes/quickstart
 out=runs/quickstart

@@ -22,6 +22,7 @@ from recipes.properties import corpus
 from tests.conftest import BIN, ROOT
 
 RECIPES = ROOT / "recipes"
+WITHOUT_ARGUMENTS = ("quickstart", "moses_attention", "moses_lm", "ptb_words")
 REFERENCE = [f"a b c d{n % 7} e f" for n in range(40)]
 
 
@@ -77,6 +78,7 @@ def table(path: Path) -> list[list[str]]:
             "distillation.sh: unknown option --quik",
         ),
         ("hybrid/run.sh", "--data OUT --out OUT/out --rows cslm+nnmj", "", "nnmj: no network, expected cslm"),
+        *((f"{name}/run.sh", "-h", "", "run.sh: -h: takes no arguments") for name in WITHOUT_ARGUMENTS),
         ("guided_alignment/run.sh", "rnn rnm", "", "run.sh: no training rnm, expected some of rnn "),
         ("properties/corpus.py", "multi30k OUT", "", "set NMT_DATA"),
         ("wmt14/generate.py", "OUT/multi30k/tok/train.lc.norm.tok.en --pairs 5", "", "cannot write"),
