@@ -440,7 +440,7 @@ class BatchStream:
     def order_by_length(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Indices (n,) that sort pairs by the length of their longer side; ties keep their order. `rows`
         (n,): of the pairs in the corpus."""
-        return np.argsort(self.corpus.lengths(rows), kind="stable")
+        return np.argsort(self.corpus.sizes(rows).max(0), kind="stable")
 
     def cut_pool(self, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         """Split a pool into batches, shortest pairs first. `rows` (n,): of its pairs in the corpus. Returns

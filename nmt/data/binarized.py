@@ -58,11 +58,6 @@ class Corpus:
         offsets = self.source_offsets, self.target_offsets
         return np.stack([side[rows + 1] - side[rows] + 1 for side in offsets])
 
-    def lengths(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Length of the longer side of these pairs in units, without end symbols: (n,) -> (n,)"""
-        longer: NDArray[np.int64] = self.sizes(rows).max(0) - 1
-        return longer
-
 
 # ---- files -------------------------------------------------------------------------------------------------
 

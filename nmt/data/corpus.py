@@ -128,12 +128,6 @@ def check_tag(tag: str, key: str) -> None:
         raise ConfigError(f"{key}: {tag} means something else in vocabularies; choose another name")
 
 
-def check_line_tags(tags: Sequence[str]) -> None:
-    """ConfigError for an entry of `data.line_tags` that is no tag."""
-    for index, tag in enumerate(tags):
-        check_tag(tag or " ", f"data.line_tags[{index}]")
-
-
 def check_shares(corpora: Sequence[CorpusConfig], temperature: float) -> None:
     """ConfigError for shares that do not sum to 1, or that are combined with weights."""
     shares = [corpus.share for corpus in corpora]

@@ -7,7 +7,6 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import compress
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import IO, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.corpus import CorpusConfig, FilterConfig
+from nmt.data.corpus import CorpusConfig
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.manifest import digest64
@@ -110,7 +109,12 @@ def filter_lines(corpus: CorpusConfig) -> bytearray:
     lines. DataError if no line is left, and as from `files.parallel`; UserError if the temporary file of
     `Digests` cannot be written."""
     config, used, reasons = corpus.filters, bytearray(), Counter[str]()
-    limits = clean_config(config)
+    limits = CleanConfig(
+        min_length=config.min_length,
+        max_length=config.max_length or sys.maxsize,
+        ratio=config.max_ratio,
+        keep_duplicates=True,
+    )
     seen = Digests() if config.drop_duplicates else None
     for source, target in files.parallel(corpus.source, corpus.target):
         reason = reason_against(source, target, limits)
@@ -132,36 +136,22 @@ def filter_lines(corpus: CorpusConfig) -> bytearray:
     return used
 
 
-def clean_config(config: FilterConfig) -> CleanConfig:
-    """Convert the limits of a filter to settings of nmt-clean."""
-    return CleanConfig(
-        min_length=config.min_length,
-        max_length=config.max_length or sys.maxsize,
-        ratio=config.max_ratio,
-        keep_duplicates=True,
-    )
-
-
 # ---- tokenized text ----------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
 Row = tuple[list[str], ...]  # the words of a line of each text
 
 
-@dataclass(frozen=True)
-class Splitting:
-    """Settings of the tokenizer of each text. Picklable, so that other processes can make the tokenizers."""
-
-    sides: tuple[TokenizerSettings, ...]
-
-    def make_tokenizer(self) -> Callable[[Sequence[tuple[str, ...]]], list[tuple[str, ...]]]:
-        """Create the function that tokenizes rows, each with a line of every text; the words are joined with
-        blanks."""
-        tokenizers = [Tokenizer(*settings) for settings in self.sides]
-        return lambda rows: [
-            tuple(" ".join(tokenizer.split(line)) for tokenizer, line in zip(tokenizers, row, strict=True))
-            for row in rows
-        ]
+def make_tokenizer(
+    sides: Sequence[TokenizerSettings],
+) -> Callable[[Sequence[tuple[str, ...]]], list[tuple[str, ...]]]:
+    """Create the function that tokenizes rows, each with a line of every text; the words are joined with
+    blanks. `sides`: the settings of the tokenizer of each text."""
+    tokenizers = [Tokenizer(*settings) for settings in sides]
+    return lambda rows: [
+        tuple(" ".join(tokenizer.split(line)) for tokenizer, line in zip(tokenizers, row, strict=True))
+        for row in rows
+    ]
 
 
 class TokenizedText:
@@ -183,7 +173,7 @@ class TokenizedText:
         self.rows = listed.rows if listed else partial(files.parallel, *paths)
         self.counted_files = [corpus.source for corpus in listed.corpora] if listed else paths[:1]
         self.folder = folder if folder and folder.is_dir() else None
-        self.splitting: Splitting | None = None  # of the words in the file
+        self.splitting: Sequence[TokenizerSettings] = ()  # of each text of the words in the file
         self.file: IO[bytes] | None = None
 
     def words(self, *pipelines: TextPipeline) -> Iterator[Row]:
@@ -195,19 +185,19 @@ class TokenizedText:
     def split(self, *pipelines: TextPipeline) -> Iterator[Row]:
         """Yield `pipeline.tokenizer.split(line)` of each line: words before truecasing. Errors as from
         `words` and `tokenize`."""
-        splitting = Splitting(tuple(pipeline.tokenizer.settings for pipeline in pipelines))
+        splitting = [pipeline.tokenizer.settings for pipeline in pipelines]
         rows = self.read_stored() if splitting == self.splitting else self.tokenize(splitting)
         for row in rows:
             yield tuple(line.split(" ") if line else [] for line in row)
 
-    def tokenize(self, splitting: Splitting) -> Iterator[tuple[str, ...]]:
+    def tokenize(self, splitting: Sequence[TokenizerSettings]) -> Iterator[tuple[str, ...]]:
         """Yield the tokenized rows, and store them if the caller reads all of them. UserError if the
         temporary file cannot be written."""
-        self.splitting = None
+        self.splitting = ()
         try:
             file = TemporaryFile(dir=self.folder)
             weakref.finalize(self, close_file, file)
-            rows = convert_lines(splitting.make_tokenizer, self.rows(), self.workers)
+            rows = convert_lines(partial(make_tokenizer, splitting), self.rows(), self.workers)
             for row in self.show_progress(rows, "lines", "tokenizing"):
                 file.write(("\n".join(row) + "\n").encode())
                 yield row
@@ -218,10 +208,10 @@ class TokenizedText:
 
     def read_stored(self) -> Iterator[tuple[str, ...]]:
         """Yield the rows from the temporary file."""
-        assert self.file and self.splitting
+        assert self.file
         self.file.seek(0)
         lines = (line[:-1].decode() for line in self.file)
-        yield from zip(*[lines] * len(self.splitting.sides), strict=True)
+        yield from zip(*[lines] * len(self.splitting), strict=True)
 
     def show_progress(self, items: Iterable[Item], unit: str, title: str) -> Iterator[Item]:
         """Yield items, one for each line of the text, and show the progress. `unit`: what an item is;

@@ -27,7 +27,7 @@ from nmt.layers.batch_scores import Walk, on_device
 from nmt.layers.cells import GRU, Cell, penalized_parts, repeat, total_penalty
 from nmt.layers.characters import CharacterWords
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OutputLayer, OutputSettings, make_output
+from nmt.layers.output import OutputLayer, make_output
 from nmt.layers.output.softmax import Softmax
 from nmt.models.config import RNNConfig, check_one_vocabulary
 from nmt.models.encoders import ENCODER_CLASSES, Encoded, GrConvEncoder, RNNEncoder
@@ -48,31 +48,18 @@ class DeepOutput(nn.Module):
     words: nn.Parameter
     words_bias: nn.Parameter | None
 
-    def __init__(
-        self,
-        hidden: int,
-        embedding: int,
-        context: int,
-        maxout: int,
-        vocab_size: int,
-        rank: int = 0,
-        bias: bool = False,
-        dropout: float = 0.0,
-        output: OutputSettings | None = None,
-    ) -> None:
-        """`hidden`, `embedding`, `context`: widths of h, e(y) and c; context 0 = no c. `maxout`: M; `rank`: 0
-        = no G_right. `bias`: whether the sums s and the words have biases; `dropout`: of the maxout units.
-        `output`: settings of the output layer."""
+    def __init__(self, config: RNNConfig, vocab_size: int) -> None:
         super().__init__()
-        self.hidden = nn.Parameter(torch.empty(2 * maxout, hidden))  # O_h
-        self.previous = nn.Parameter(torch.empty(2 * maxout, embedding))  # O_y
-        self.context = nn.Parameter(torch.empty(2 * maxout, context)) if context else None  # O_c
+        maxout, rank = config.maxout, config.output_rank
+        self.hidden = nn.Parameter(torch.empty(2 * maxout, config.hidden))  # O_h
+        self.previous = nn.Parameter(torch.empty(2 * maxout, config.embedding))  # O_y
+        self.context = nn.Parameter(torch.empty(2 * maxout, config.context))  # O_c
         self.right = nn.Parameter(torch.empty(rank, maxout)) if rank else None  # G_right
-        self.layer = make_output(output or OutputSettings(), rank or maxout, vocab_size, bias)
+        self.layer = make_output(config, rank or maxout, vocab_size, config.bias)
         self.adopt("words")
-        self.bias = nn.Parameter(torch.zeros(2 * maxout)) if bias else None
+        self.bias = nn.Parameter(torch.zeros(2 * maxout)) if config.bias else None
         self.adopt("words_bias")
-        self.dropout = dropout
+        self.dropout = config.dropout
 
     def adopt(self, name: str) -> None:
         """Register a parameter of the output layer as a parameter of this module. It keeps the name and the
@@ -95,19 +82,16 @@ class DeepOutput(nn.Module):
 
     def project_context(self, context: Tensor) -> Tensor:
         """O_c c, computed once for each sentence: (B, C) -> (B, 2M), and for any shape (..., C)"""
-        assert self.context is not None, "this output has no context"
         return F.linear(context, self.context)
 
     def project_previous(self, previous: Tensor) -> Tensor:
         """O_y e(y): (N, E) -> (N, 2M)"""
         return F.linear(previous, self.previous)
 
-    def combine(self, hidden: Tensor, previous: Tensor, context: Tensor | None = None) -> Tensor:
+    def combine(self, hidden: Tensor, previous: Tensor, context: Tensor) -> Tensor:
         """Output features from hidden states (N, H), projected previous words (N, 2M) and projected contexts
         (N, 2M): (N, K)"""
-        sums = F.linear(hidden, self.hidden, self.bias) + previous
-        if context is not None:
-            sums = sums + context
+        sums = F.linear(hidden, self.hidden, self.bias) + previous + context
         maxout = sums.view(len(sums), -1, 2).amax(2)
         maxout = F.dropout(maxout, self.dropout, self.training)
         return maxout if self.right is None else F.linear(maxout, self.right)
@@ -204,17 +188,7 @@ class RNNDecoder(nn.Module):
         self.attention = AdditiveAttention(C, H, config.attention) if config.attention else None
         self.upper = nn.ModuleList(config.make_cell(H, H) for _ in range(1, config.decoder_layers))
         self.upper_initial = nn.ParameterList(torch.empty(H, summary_size) for _ in self.upper)
-        self.output = DeepOutput(
-            hidden=H,
-            embedding=config.embedding,
-            context=C,
-            maxout=config.maxout,
-            vocab_size=vocab_size,
-            rank=config.output_rank,
-            bias=config.bias,
-            dropout=config.dropout,
-            output=config,
-        )
+        self.output = DeepOutput(config, vocab_size)
         self.tied = config.tied != "none"
         if self.tied:
             self.output.tie(self.embedding)
@@ -416,10 +390,6 @@ class RNNTranslator(TranslationModel[DecoderState]):
         self.penalized = penalized_parts(self)
         if fill:
             initialize(self, config.init, config.init_scale)
-
-    @property
-    def device(self) -> torch.device:
-        return self.decoder.initial.device
 
     @property
     def attends(self) -> bool:

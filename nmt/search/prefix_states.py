@@ -11,7 +11,7 @@ N texts of a call, U units of the longest, T units that the sentence may use, R 
 """
 
 from collections.abc import Sequence
-from typing import Generic, Protocol
+from typing import Generic
 
 import numpy as np
 import torch
@@ -27,35 +27,10 @@ Ints = NDArray[np.int64]
 ROWS = 100  # nodes computed at a time: scores of 30k words for each stay in the processor's cache
 
 
-class PrefixReader(Protocol[State]):
-    """Reads translations of one sentence with a model, unit by unit. A unit is its index among the T units
-    that the sentence may use."""
-
-    def start(self) -> State:
-        """One row, before the first unit."""
-        ...
-
-    def advance(self, state: State, rows: Tensor, units: Tensor | None) -> tuple[Tensor, State]:
-        """Extend the rows at the indices `rows` (R,) by one unit each. `units` (R,): these units; None before
-        the first. Returns the input of `log_probs` (R, ...), and the state of these rows."""
-        ...
-
-    def reorder(self, state: State, rows: Tensor) -> State:
-        """Select rows of a state."""
-        ...
-
-    def join(self, states: Sequence[State]) -> State:
-        """Concatenate the rows of states."""
-        ...
-
-    def log_probs(self, features: Tensor) -> Tensor:
-        """log p of the T units after nodes: (R, ...) -> (R, T)"""
-        ...
-
-
 class TrieReader(Generic[State]):
-    """Reads units through the model's tries of prefixes: the part of the computation that depends on a unit
-    alone is done once for each sentence."""
+    """Reads translations of one sentence, unit by unit, through the model's tries of prefixes: the part of
+    the computation that depends on a unit alone is done once for each sentence. A unit is its index among the
+    T units that the sentence may use."""
 
     def __init__(
         self, model: PrefixTrees[State], source: Ids, token_ids: Tensor, output: OutputLayer | None
@@ -65,9 +40,12 @@ class TrieReader(Generic[State]):
         self.token_ids, self.output = token_ids, output
 
     def start(self) -> State:
+        """One row, before the first unit."""
         return self.walk.start()
 
     def advance(self, state: State, rows: Tensor, units: Tensor | None) -> tuple[Tensor, State]:
+        """Extend the rows at the indices `rows` (R,) by one unit each. `units` (R,): these units; None before
+        the first. Returns the input of `log_probs` (R, ...), and the state of these rows."""
         words = torch.zeros_like(rows) if units is None else units + 1
         return self.walk.advance(state, rows, words, units is None)
 
@@ -78,13 +56,14 @@ class TrieReader(Generic[State]):
         return self.walk.join(list(states))
 
     def log_probs(self, features: Tensor) -> Tensor:
+        """log p of the T units after nodes: (R, ...) -> (R, T)"""
         if self.output is not None:
             return torch.log_softmax(self.output.scores(features), 1)
         return self.walk.output.log_probs(features).index_select(1, self.token_ids)
 
 
 class StepReader(Generic[State]):
-    """Reads units step by step, for models without tries."""
+    """Reads units step by step, for models without tries; its methods are those of `TrieReader`."""
 
     def __init__(
         self, model: StepModel[State], source: Ids, token_ids: Tensor, output: OutputLayer | None
@@ -146,9 +125,8 @@ class PrefixStates(Generic[State]):
         self.pending: list[Tensor] = []  # features whose probabilities have not been computed yet
         self.log_probs = np.empty((0, self.size), np.float32)
         with torch.no_grad():
-            self.reader: PrefixReader[State] = fastest_reader(
-                model, source, torch.tensor(token_ids, device=self.device), restricted
-            )
+            ids = torch.tensor(token_ids, device=self.device)
+            self.reader = fastest_reader(model, source, ids, restricted)
             self.store(*self.reader.advance(self.reader.start(), self.tensor(np.zeros(1, np.int64)), None))
 
     @torch.no_grad()

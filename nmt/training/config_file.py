@@ -248,7 +248,8 @@ def check_config(config: RunConfig) -> None:
         raise ConfigError("run is missing; name the run directory, e.g. run: runs/first")
     settings.check(config)
     corpus.check_corpora(config.data.corpora, config.data.temperature)
-    corpus.check_line_tags(config.data.line_tags)
+    for index, tag in enumerate(config.data.line_tags):
+        corpus.check_tag(tag or " ", f"data.line_tags[{index}]")
     if config.lm is not None:
         config.lm.check()
         if config.training.batch_tokens and getattr(config.lm, "carry", False):

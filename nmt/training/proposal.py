@@ -21,24 +21,10 @@ SMALL, TRANSFORMER, LARGE = "small", "transformer-small", "large"
 LARGE_TEXT = 200_000  # pairs from which the preset `large` is worth its time
 
 
-@dataclass(frozen=True)
-class PresetRule:
-    """A preset, with the smallest text and the shortest training for which it is recommended."""
-
-    preset: str
-    pairs: int = 0  # minimum number of sentence pairs
-    minutes: float = 0.0  # minimum minutes of training; 0: recommended without a time limit too
-
-
-# The last row whose minimums a text meets applies. The Transformer has no row yet: recipes/presets/choice.py
-# has to show that it is better; recipes/presets/README.md has its development BLEU after equal work.
-PRESET_RULES = (PresetRule(SMALL), PresetRule(LARGE, pairs=LARGE_TEXT))
-
-
-def choose_preset(pairs: int, minutes: float) -> str:
-    """Choose the preset for a text of `pairs` sentence pairs and `minutes` of training; 0 minutes: no
-    limit."""
-    return [row.preset for row in PRESET_RULES if pairs >= row.pairs and minutes >= row.minutes][-1]
+def choose_preset(pairs: int) -> str:
+    """Choose the preset for a text of `pairs` sentence pairs. The Transformer is never chosen yet:
+    recipes/presets/choice.py has to show that it is better (recipes/presets/README.md)."""
+    return LARGE if pairs >= LARGE_TEXT else SMALL
 
 
 def preset_file(preset: str) -> Path:
@@ -122,10 +108,10 @@ def propose(
     report: PairReport, texts: ParallelTexts, run: str, preset: str = "", minutes: float = 0.0
 ) -> Proposal:
     """Propose a configuration for a parallel text. `report`: what the inspection of the text has found;
-    `run`: the run directory; `preset`: empty for the one that the size of the text and the time suggest;
-    `minutes`: how long training may take, 0 for no limit."""
+    `run`: the run directory; `preset`: empty for the one that the size of the text suggests; `minutes`: how
+    long training may take, 0 for no limit."""
     pairs = report.usable
-    preset = preset or choose_preset(pairs, minutes)
+    preset = preset or choose_preset(pairs)
     proposal = Proposal(run, preset, texts)
     if preset == LARGE:
         proposal.training["max_epochs"] = (

@@ -151,7 +151,7 @@ def counted_cross_entropy(
     if counted is None:
         return layer.cross_entropy(features, targets, smoothing, penalty)
     assert isinstance(layer, Softmax)
-    return layer.padded_cross_entropy(features, targets, counted, smoothing, penalty)
+    return apply(_CrossEntropy, features, *layer.weights(), targets, smoothing, penalty, counted)
 
 
 def blocks(rows: Tensor, count: int) -> list[tuple[int, slice]]:
@@ -227,13 +227,6 @@ class Softmax(OutputLayer):
     ) -> Tensor:
         """Σ -log p(target), natural logarithm, plus `penalty` times Σ (log Z)²: (N, K), (N,) -> ()"""
         return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty, None)
-
-    def padded_cross_entropy(
-        self, features: Tensor, targets: Tensor, counted: Tensor, smoothing: float = 0.0, penalty: float = 0.0
-    ) -> Tensor:
-        """`cross_entropy` of the tokens for which `counted` (N,) is 1; it is 0 for padding, which has no
-        gradient: (N, K), (N,) -> ()"""
-        return apply(_CrossEntropy, features, *self.weights(), targets, smoothing, penalty, counted)
 
     def target_log_probs(self, features: Tensor, targets: Tensor) -> Tensor:
         with torch.no_grad():

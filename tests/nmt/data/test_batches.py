@@ -140,7 +140,7 @@ def test_batches_by_tokens(corpus: Corpus, tokens: int) -> None:
 def test_pools_bring_like_lengths_together(corpus: Corpus) -> None:
     def spread(pool: int) -> float:
         stream = BatchStream(corpus, batch_size=8, pool=pool, seed=1)
-        return float(np.mean([np.ptp(corpus.lengths(rows)) for rows in stream.rows(0)]))
+        return float(np.mean([np.ptp(corpus.sizes(rows).max(0)) for rows in stream.rows(0)]))
 
     assert spread(13) < spread(1) / 2
 

@@ -11,7 +11,7 @@ from nmt.data.batches import make_batch, pack_source
 from nmt.errors import ConfigError
 from nmt.layers.cells import GRU, LSTM
 from nmt.layers.initialize import initialize
-from nmt.layers.output import OUTPUTS, OutputSettings, Softmax
+from nmt.layers.output import OUTPUTS, Softmax
 from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.encoders import ENCODER_CLASSES, Encoder, GrConvEncoder, RNNEncoder, word_vectors
 from nmt.models.joint import JointConfig
@@ -137,16 +137,10 @@ H, E, C, M, V = 4, 3, 5, 6, 11
 
 def make_deep_output(rank: int = 0, bias: bool = False, output: str = "softmax") -> DeepOutput:
     torch.manual_seed(0)
-    layer = DeepOutput(
-        hidden=H,
-        embedding=E,
-        context=C,
-        maxout=M,
-        vocab_size=V,
-        rank=rank,
-        bias=bias,
-        output=OutputSettings(output=output),
+    config = RNNConfig(
+        hidden=H, embedding=E, encoder_hidden=C, maxout=M, output_rank=rank, bias=bias, output=output
     )
+    layer = DeepOutput(config, V)
     initialize(layer, "glorot", 0)
     for parameter in (layer.bias, layer.words_bias):
         if parameter is not None:
@@ -156,7 +150,6 @@ def make_deep_output(rank: int = 0, bias: bool = False, output: str = "softmax")
 
 def test_maxout_takes_the_larger_of_neighbors() -> None:
     layer = make_deep_output()
-    assert layer.context is not None
     h, y, c = (torch.randn(1, size, dtype=torch.float64) for size in (H, E, C))
     sums = (layer.hidden @ h[0] + layer.previous @ y[0] + layer.context @ c[0]).tolist()
     expected = [max(sums[2 * i], sums[2 * i + 1]) for i in range(M)]

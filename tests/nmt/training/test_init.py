@@ -14,13 +14,12 @@ import yaml
 from nmt.data.batches import Batch, BatchStream, make_batch
 from nmt.errors import ConfigError
 from nmt.text.inspection import PairReport, inspect_pairs
-from nmt.training import build, config_file, proposal
+from nmt.training import build, config_file
 from nmt.training.config import RunConfig
 from nmt.training.cost import FEWEST_MERGES, Cost, fewer_merges, measure, planned_epochs, silent, time_updates
 from nmt.training.job import BatchSize, TrainingJob, TrainingProgress
 from nmt.training.proposal import (
     ParallelTexts,
-    PresetRule,
     by_size,
     choose_preset,
     preset_file,
@@ -112,16 +111,9 @@ def test_other_scripts_and_languages_that_nobody_knows(tmp_path: Path) -> None:
     assert config.data.shared_vocabulary and config.model is not None and config.model.type == "transformer"
 
 
-def test_the_preset_for_pairs_and_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last row whose pairs and minutes are reached; without a limit none that asks for minutes."""
-    assert all(preset_file(row.preset).exists() for row in proposal.PRESET_RULES)
-    assert [choose_preset(pairs, minutes) for pairs in (30, 199_999, 200_000) for minutes in (0, 999)] == [
-        "small", "small", "small", "small", "large", "large",
-    ]  # fmt: skip
-    rows = (PresetRule("a"), PresetRule("b", pairs=100, minutes=30), PresetRule("c", pairs=1000))
-    monkeypatch.setattr(proposal, "PRESET_RULES", rows)
-    reached = [(99, 60), (100, 29), (100, 30), (999, 0), (1000, 0), (1000, 60)]
-    assert [choose_preset(*row) for row in reached] == ["a", "a", "b", "a", "c", "c"]
+def test_the_preset_for_pairs() -> None:
+    assert [choose_preset(pairs) for pairs in (30, 199_999, 200_000)] == ["small", "small", "large"]
+    assert preset_file("small").exists() and preset_file("large").exists()
     with pytest.raises(ConfigError, match="--preset tiny: unknown, expected one of large, small"):
         preset_file("tiny")
 
