@@ -19,8 +19,7 @@ from nmt.io import files
 
 
 def processor_info(key: str) -> str:
-    """Value of the first line of /proc/cpuinfo that starts with `key`; empty if there is none, as on
-    macOS."""
+    """Value of the first line of /proc/cpuinfo that starts with `key`; empty if there is none."""
     with suppress(OSError, StopIteration), open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
         return next(line.partition(":")[2].strip() for line in lines if line.startswith(key))
     return ""
@@ -155,8 +154,7 @@ def decide_back_end(requested: str) -> BackEndChoice:
 
 
 def recall_choice(choices_file: Path) -> BackEndChoice | None:
-    """Read the choice that a file records for this processor; None if there is none, or the file cannot be
-    read."""
+    """Read the choice that a file records for this processor; None without one or for an unreadable file."""
     with suppress(OSError, DataError, ValueError):
         for line in files.read_lines(choices_file):
             name, back_end, error, speed = line.split("\t")

@@ -36,8 +36,7 @@ MOST_UNITS = 1_000_000
 
 @dataclass(frozen=True)
 class Range:
-    """Bounds of a number; None: unbounded. `least` and `most` are inclusive, `above` and `below`
-    exclusive."""
+    """Bounds of a number; None: unbounded. `least` and `most` are inclusive, `above` and `below` are not."""
 
     least: float | None = None
     most: float | None = None
@@ -107,8 +106,7 @@ def setting(default: T, help: str = "") -> T:
 
 
 def problem(item: "Field[object]", value: object) -> str:
-    """Describe what is wrong with the value of a field, for a message; empty if it is valid. None is valid if
-    it is the default."""
+    """Describe what is wrong with a field's value; empty if it is valid. Its default None is valid."""
     allowed = item.metadata.get(ALLOWED)
     if value is None and item.default is None:
         return ""
@@ -132,8 +130,7 @@ def problem(item: "Field[object]", value: object) -> str:
 
 
 def problems(config: "DataclassInstance", prefix: str = "") -> Iterable[str]:
-    """Yield `key: what is wrong` for each value out of range, in a dataclass and the dataclasses inside it.
-    `prefix`: precedes the key."""
+    """Yield `key: what is wrong` for each value out of range, those inside too. `prefix`: of the keys."""
     for item in fields(config):
         value = getattr(config, item.name)
         if sections := list_sections(item.name, value):
@@ -157,8 +154,7 @@ def list_sections(name: str, value: object) -> "list[tuple[str, DataclassInstanc
 
 
 def check(config: "DataclassInstance", prefix: str = "") -> None:
-    """ConfigError for the first value out of range. `prefix`: precedes the key in messages, such as
-    `training.`"""
+    """ConfigError for the first value out of range. `prefix`: of the key in messages, such as `training.`"""
     for message in problems(config, prefix):
         raise ConfigError(message)
 

@@ -56,8 +56,7 @@ def instance(kind: type[Instance], content: object, key: str) -> Instance:
 
 def convert(hint: object, value: object, key: str) -> object:
     """Convert a JSON value to a type: a dataclass, a Literal of strings, a list, a mapping with string keys,
-    `T | None`, or a plain type. An int is accepted as a float. `key`: its position, for messages. Errors as
-    from `parse`."""
+    `T | None`, or a plain type; an int passes as a float. `key`: its position. Errors as from `parse`."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, type) and is_dataclass(hint):
         return instance(hint, value, key)

@@ -53,15 +53,13 @@ def source_windows(source: Ids, window: int) -> Ints:
 
 
 def target_contexts(target: Ids, order: int) -> Ints:
-    """The n - 1 words before each word of a sentence of J words, and before its end symbol: (J + 1, n - 1).
-    `order`: n."""
+    """The n - 1 words before each word of a sentence of J words, and its end symbol: (J + 1, n - 1)"""
     line = np.array([*[BEYOND] * (order - 1), *target], np.int64)
     return np.lib.stride_tricks.sliding_window_view(line, order - 1)
 
 
 def mirror_pair(pair: AlignedPair) -> AlignedPair:
-    """Return the pair with both sentences reversed. Words that are affiliated with the source's end symbol
-    stay so."""
+    """Return the pair with both sentences reversed. Words affiliated with the source's end symbol stay so."""
     last = len(pair.source) - 1
     affiliation = [position if position > last else last - position for position in pair.affiliation]
     return AlignedPair(pair.source[::-1], pair.target[::-1], affiliation[::-1])

@@ -43,8 +43,7 @@ class AlignedBatch:
 
     @property
     def tokens(self) -> int:
-        """Tokens that count towards the size of a batch: only target tokens, since the source is read as
-        windows."""
+        """Tokens that count towards the size of a batch: target tokens alone."""
         return len(self.words)
 
     @property

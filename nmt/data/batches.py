@@ -71,8 +71,7 @@ DRAWN_PAIRS = 1  # distinguishes the random generators of draws from those of th
 
 
 class EpochPairs:
-    """The pairs of one epoch. `sizes`: number of pairs of each corpus; `counts`: number of pairs that an
-    epoch takes from each."""
+    """The pairs of one epoch. `sizes`: pairs of each corpus; `counts`: how many an epoch takes from each."""
 
     def __init__(self, sizes: Sequence[int], counts: Sequence[int], seed: int, epoch: int) -> None:
         self.plain = list(sizes) == list(counts)
@@ -170,8 +169,7 @@ Cut = Callable[[Ids, Ids, str], tuple[Ids, Ids]]  # see BatchStream
 
 @dataclass
 class TensorFields:
-    """Base class of a batch: its fields are vectors of 64-bit integers, other batches, and what does not
-    depend on the device."""
+    """Base class of a batch, whose fields are vectors of 64-bit integers, batches, and what has no device."""
 
     def parts(self) -> "list[tuple[str, Tensor | TensorFields]]":
         """Names and values of the fields that are tensors or batches."""
@@ -200,8 +198,7 @@ class TensorFields:
 
 @dataclass
 class Packed(TensorFields):
-    """N tokens of B sentences in the layout of the module's docstring. ids[last] are the end symbols, row by
-    row."""
+    """N tokens of B sentences as in the module's docstring. ids[last] are the end symbols, row by row."""
 
     ids: Tensor  # (N,) token ids
     sizes: list[int]  # number of rows of each step; sums to N
@@ -262,8 +259,7 @@ class Packed(TensorFields):
 
 
 def copy_tensors(tensors: Sequence[Tensor], device: torch.device | str) -> list[Tensor]:
-    """Copy vectors of 64-bit integers to a device; those on the CPU go to a GPU all at once, without waiting
-    for it."""
+    """Copy vectors of 64-bit integers to a device; to a GPU all at once, without waiting for it."""
     if torch.device(device).type == "cpu" or tensors[0].device.type != "cpu":
         return [tensor.to(device) for tensor in tensors]
     return list(pinned(tensors).to(device, non_blocking=True).split(list(map(len, tensors))))
@@ -340,8 +336,7 @@ class Batch(TensorFields):
 
 
 def pack(sentences: Sequence[Ids]) -> Packed:
-    """Pack one or more sentences of ids, none of them empty, longest first; sentences of equal length keep
-    their order."""
+    """Pack one or more non-empty sentences of ids, longest first; those of equal length keep their order."""
     lengths = np.array([len(sentence) for sentence in sentences])
     order = np.argsort(-lengths, kind="stable")
     lengths = lengths[order]
@@ -421,8 +416,7 @@ class BatchStream:
         return EpochPairs(self.sizes, self.counts, self.seed, epoch)
 
     def pools(self, epoch: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
-        """Yield for each pool the number of pairs before it, and the positions (n,) of its pairs in the
-        epoch's pairs."""
+        """Yield for each pool the number of pairs before it, and its positions (n,) in the epoch's pairs."""
         order = shuffled_pairs(self.total, np.random.default_rng([self.seed, epoch]))
         span = self.batch_size * self.pool
         for first in range(0, len(order), span):
@@ -451,8 +445,7 @@ class BatchStream:
         return [order[first : first + self.batch_size] for first in range(0, len(rows), self.batch_size)]
 
     def rows(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[NDArray[np.int64]]:
-        """Yield corpus rows of the pairs of each batch of an epoch, from batch `start` on, that belongs to
-        `share`."""
+        """Yield corpus rows of the pairs of each batch of an epoch from batch `start` on, for `share`."""
         return (rows for _, rows in self.positions_and_rows(epoch, start, share))
 
     def positions_and_rows(
@@ -475,8 +468,7 @@ class BatchStream:
             done += count
 
     def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[Batch]:
-        """Yield the batches of an epoch, from batch `start` on, that belong to `share`; does not read units
-        of other batches."""
+        """Yield the batches of an epoch from batch `start` on that `share` has; reads no units of others."""
         for positions, rows in self.positions_and_rows(epoch, start, share):
             pairs: list[tuple[Ids, Ids]] = [self.corpus.pair(int(row)) for row in rows]
             if self.cut:
@@ -504,8 +496,7 @@ UnitLinks = NDArray[np.int64]  # (K, 3) target unit, source unit, n: the target 
 
 
 def unit_links(links: Links, source: Sequence[int], target: Sequence[int]) -> UnitLinks:
-    """Convert links between the words of a pair to links between its units. `source`, `target`: for each unit
-    the index of its word, from 0."""
+    """Convert links between words to links between units. `source`, `target`: the word of each unit."""
     units: dict[int, list[int]] = {}
     for unit, word in enumerate(source):
         units.setdefault(word, []).append(unit)
@@ -551,8 +542,7 @@ class GuidedStream:
     """The batches of another stream, with the links of their pairs."""
 
     def __init__(self, stream: BatchStream, links: Corpus, weight: float) -> None:
-        """`links`: corpus of the links of the stream's pairs, row by row; `weight`: weight of guidance in the
-        cost."""
+        """`links`: of the stream's pairs, row by row; `weight`: weight of guidance in the cost."""
         self.stream, self.links, self.weight = stream, links, weight
 
     def count(self, epoch: int) -> int:

@@ -53,8 +53,7 @@ class Corpus:
         return source.astype(np.int64), target.astype(np.int64)
 
     def sizes(self, rows: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Number of units on the source and target side of these pairs, end symbols included: (n,) -> (2,
-        n)"""
+        """Units on the source and target side of these pairs, end symbols included: (n,) -> (2, n)"""
         offsets = self.source_offsets, self.target_offsets
         return np.stack([side[rows + 1] - side[rows] + 1 for side in offsets])
 
@@ -176,8 +175,7 @@ def binarize_aligned(
 
 
 def is_kept(source: Sequence[str], target: Sequence[str], max_length: int, report: BinarizeReport) -> bool:
-    """Whether a pair is used, that is, short enough and not empty; counts it in the report. `max_length`: in
-    units."""
+    """Whether a pair is short enough and not empty; counts it in the report. `max_length`: in units."""
     if not source or not target:
         report.empty += 1
     elif max(len(source), len(target)) > max_length:
@@ -221,8 +219,7 @@ def store(
 
 
 def read_stamp(directory: Path) -> dict[str, object]:
-    """Read the stamp of a finished corpus, with the keys that `store` writes; {} if there is none. DataError
-    if it is damaged."""
+    """Read the stamp of a finished corpus, see `store`; {} if there is none. DataError if it is damaged."""
     path = directory / STAMP
     if not path.exists():
         return {}
@@ -319,8 +316,7 @@ def open_side(
 def check_affiliation(
     directory: Path, target: Stored, affiliation: Stored | None = None
 ) -> NDArray[np.integer] | None:
-    """Return the ids of the third side; None without one. DataError unless it has a position for each target
-    word."""
+    """Return the ids of the third side, or None. DataError unless each target word has a position."""
     if affiliation is None:
         return None
     if not np.array_equal(affiliation[1], target[1]):
@@ -339,8 +335,7 @@ def map_file(path: Path, dtype: np.dtype[Number]) -> NDArray[Number]:
 
 
 def blocks(path: Path, dtype: np.dtype[Number]) -> Iterator[NDArray[Number]]:
-    """Read the numbers of a file in blocks. The file is not mapped, so that its pages do not count as memory
-    of this process."""
+    """Read the numbers of a file in blocks, unmapped, so that pages do not count as this process's memory."""
     with open(path, "rb") as stream:
         while len(block := np.fromfile(stream, dtype, BLOCK)):
             yield block

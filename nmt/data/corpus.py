@@ -93,8 +93,7 @@ def corpus_tags(corpora: Sequence[CorpusConfig]) -> tuple[str, ...]:
 
 
 def check_corpora(corpora: Sequence[CorpusConfig], temperature: float) -> None:
-    """ConfigError for settings of `data.corpora` and `data.temperature` that contradict each other. Does not
-    check ranges of numbers."""
+    """ConfigError if `data.corpora` and `data.temperature` contradict each other. Ranges are not checked."""
     if temperature != 1 and not corpora:
         raise ConfigError("data.temperature: there is one corpus only; list several in data.corpora")
     for index, corpus in enumerate(corpora):
@@ -323,9 +322,8 @@ def text_rules(side: SideConfig) -> str:
 
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
-    """Like `make_stamp`, but the digest also changes with the file of the alignment and with `within`: the
-    scope of affiliations (SENTENCE or PHRASE), or another name for the form in which the alignment is stored.
-    Errors as from `make_stamp`."""
+    """Like `make_stamp`, but the digest also changes with the alignment's file and with `within`: the scope
+    of affiliations (SENTENCE or PHRASE), or a name for how the alignment is stored. Errors as there."""
     status = files.status(config.alignment)
     text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()
@@ -348,8 +346,7 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
 
 
 def check_pairs(config: DataConfig, thorough: bool) -> None:
-    """Check the settings and files of parallel text, or of a phrase table, for any model. Arguments and
-    errors as in `check_config`."""
+    """Check parallel text, or a phrase table, for any model. Arguments and errors as in `check_config`."""
     settings.check(config, "data.")
     if config.train_text or config.dev_text:
         raise ConfigError(

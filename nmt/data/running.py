@@ -95,8 +95,7 @@ class ChunkStream:
 
 
 def join_sentences(corpus: Corpus) -> NDArray[np.integer]:
-    """Copy the targets of a corpus into one array, each followed by an end symbol: (n,), of the type of the
-    targets."""
+    """Copy the targets of a corpus into one array of their type, each followed by an end symbol: (n,)"""
     lengths = np.diff(corpus.target_offsets)
     text = np.full(len(corpus.target) + len(lengths), EOS, corpus.target.dtype)
     ends = np.cumsum(lengths + 1) - 1

@@ -177,8 +177,7 @@ class TokenizedText:
         self.file: IO[bytes] | None = None
 
     def words(self, *pipelines: TextPipeline) -> Iterator[Row]:
-        """Yield `pipeline.words(line)` of each line. DataError for files of unequal length, and for bad
-        text."""
+        """Yield `pipeline.words(line)` of each line. DataError for unequal lengths of files and bad text."""
         for row in self.split(*pipelines):
             yield tuple(pipeline.finish_words(words) for pipeline, words in zip(pipelines, row, strict=True))
 

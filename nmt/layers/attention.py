@@ -89,8 +89,7 @@ def length_mask(lengths: Tensor, longest: int, like: Tensor) -> Tensor:
 @dataclass
 class HypothesisGrid:
     """R hypotheses of some sentences as a grid (S, W): a row for each sentence, padded to the largest number
-    of hypotheses per sentence. In the grid of `hypothesis_grid` that is not dense, each hypothesis is a
-    row."""
+    of hypotheses. In a grid of `hypothesis_grid` that is not dense, each hypothesis is a row."""
 
     used: Tensor | None  # (S,) the sentence of each row; None: all sentences, in their order
     index: Tensor | None  # (R,) position of each hypothesis in the flattened grid; None: its own row
@@ -110,8 +109,7 @@ class HypothesisGrid:
 
 
 def sentence_grid(sentence: Tensor, count: int) -> HypothesisGrid:
-    """Lay out hypotheses by their sentences (R,), with a row for each of `count` sentences, even without
-    hypotheses."""
+    """Lay out hypotheses by their sentences (R,), with a row for each of `count` sentences."""
     counts = torch.bincount(sentence, minlength=count)
     W = max(1, int(counts.max())) if count else 1
     return HypothesisGrid(None, sentence * W + columns(sentence, counts), (count, W))
@@ -119,8 +117,7 @@ def sentence_grid(sentence: Tensor, count: int) -> HypothesisGrid:
 
 def hypothesis_grid(sentence: Tensor, count: int, dense: float = DENSE_GRID) -> HypothesisGrid:
     """Lay out hypotheses by their sentences (R,), indices below `count`, with a row for each sentence that
-    has any. Each hypothesis gets a row of its own if the grid would have more than `dense` positions for each
-    of them."""
+    has any, or for each hypothesis if the grid would have more than `dense` positions for each of them."""
     used, row, counts = sentence.unique(return_inverse=True, return_counts=True)
     W = int(counts.max()) if len(counts) else 1
     if len(used) * W > dense * len(sentence):
@@ -171,8 +168,7 @@ class Buffer:
         self.floats = torch.empty(0)
 
     def tensor(self, shape: torch.Size, like: Tensor) -> Tensor:
-        """A tensor of this shape, with the type and device of `like` and arbitrary values. It shares memory
-        with those returned before."""
+        """A tensor of this shape and any values, like `like`, in the memory of those returned before."""
         if (
             self.floats.numel() < shape.numel()
             or self.floats.dtype != like.dtype
@@ -243,8 +239,7 @@ class AdditiveAttention(nn.Module):
         self.energy = nn.Parameter(torch.empty(1, units))  # v
 
     def memory(self, values: Tensor, lengths: Tensor) -> AttentionMemory:
-        """Build the memory of annotations (S, L, D), zeros past the lengths (S,), which include end
-        symbols."""
+        """Build the memory of annotations (S, L, D), zeros past the lengths (S,), end symbols included."""
         mask = length_mask(lengths, values.shape[1], values)
         return AttentionMemory(keys=F.linear(values, 2 * self.keys), values=values, mask=mask)
 

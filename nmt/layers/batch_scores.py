@@ -27,8 +27,7 @@ State = TypeVar("State")
 
 
 class PairModel(Protocol):
-    """Anything that scores the targets of a batch: translators, and language models, which do not read the
-    sources."""
+    """Anything that scores the targets of a batch: translators, and language models."""
 
     @property
     def device(self) -> torch.device: ...

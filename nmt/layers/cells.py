@@ -53,8 +53,7 @@ class Cell(nn.Module):
         return state
 
     def project(self, inputs: Tensor) -> Tensor:
-        """The part of all sums that depends on the inputs, W x + b: (N, E) -> (N, GH). Cells may choose
-        another width."""
+        """W x + b, the inputs' part of all sums: (N, E) -> (N, GH). Cells may choose another width."""
         return F.linear(inputs, self.inputs, self.bias)
 
     def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
@@ -126,8 +125,7 @@ RESETS = ("before", "after", "after_with_context")
 
 
 class _RepeatFunction(torch.autograd.Function):
-    """values[rows] for packed rows. Several threads sum the gradient of torch's indexing in any order; this
-    one has a fixed order."""
+    """values[rows] for packed rows, with a gradient that is summed in a fixed order, unlike torch's."""
 
     @staticmethod
     def forward(ctx: Context, values: Tensor, sizes: list[int]) -> Tensor:
@@ -314,8 +312,7 @@ class _LSTMFunction(torch.autograd.Function):
     def forward(
         ctx: Context, x: Tensor, start: Tensor, matrix: Tensor, sizes: list[int]
     ) -> tuple[Tensor, Tensor]:
-        """x (N, 4H) holds the inputs' part of i, f, o, g; start (B, 2H) is [h; c]; -> hidden states (N, H),
-        cells (N, H)"""
+        """x (N, 4H): the inputs' part of i, f, o, g; start (B, 2H): [h; c] -> states (N, H), cells (N, H)"""
         N, H = x.shape[0], start.shape[1] // 2
         gates = torch.empty_like(x)
         cells, squashed, states = (x.new_empty(N, H) for _ in range(3))
@@ -385,8 +382,7 @@ class MemoryCell(Cell):
 
 
 class LSTM(MemoryCell):
-    """The LSTM in its standard form (Jernite 2018, eq. 1.4), with an initial forget bias of 1. The context,
-    if any, enters all four gates."""
+    """The LSTM (Jernite 2018, eq. 1.4), with a forget bias of 1 at first. The context enters all gates."""
 
     bias: nn.Parameter
 

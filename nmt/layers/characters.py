@@ -62,8 +62,7 @@ PAD, BEGIN, END, OTHER = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class SpellingSizes:
-    """The sizes of a character CNN; by default those of the small model of Jernite 2018, 525 filters in
-    all."""
+    """The sizes of a character CNN; by default of the small model of Jernite 2018, 525 filters in all."""
 
     character: int = 15  # width of a character's vector
     widths: Sequence[int] = (1, 2, 3, 4, 5, 6)
@@ -92,8 +91,7 @@ def alphabet(vocab: Sequence[str]) -> dict[str, int]:
 
 def spell(vocab: Sequence[str], symbols: dict[str, int]) -> Tensor:
     """The character ids of each of W words, with begin, end and padding: (W, LONGEST + 2). `symbols`:
-    character -> id; others become OTHER. Special words are one symbol; of words longer than LONGEST the
-    middle is left out."""
+    character -> id; others become OTHER. Special words are one symbol; words above LONGEST are cut inside."""
     table = torch.full((len(vocab), LONGEST + 2), PAD)
     for row, word in enumerate(vocab):
         letters = [word] if word in SPECIALS else list(word)

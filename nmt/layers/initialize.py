@@ -8,8 +8,7 @@ from torch import Tensor, nn
 
 
 def orthogonal(size: int) -> Tensor:
-    """A random orthogonal matrix, the left singular vectors of a white Gaussian one: (size, size), UᵀU =
-    I."""
+    """A random orthogonal matrix, the left singular vectors of a white Gaussian one: (size, size)"""
     vectors: Tensor = torch.linalg.svd(torch.randn(size, size))[0]
     return vectors
 

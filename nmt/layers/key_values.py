@@ -56,8 +56,7 @@ class CacheStep:
     lengths: Tensor  # (R,) words that each hypothesis has read
 
     def attend(self, layer: int, parts: Tensor) -> Tensor:
-        """Add the new words in a layer and attend to all words: queries, keys and values side by side,
-        (R, 3D) -> (R, D)"""
+        """Add the new words in a layer and attend to all: queries, keys, values, (R, 3D) -> (R, D)"""
         raise NotImplementedError
 
 

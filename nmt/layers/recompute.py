@@ -22,8 +22,7 @@ def unroll_in_segments(
 ) -> tuple[Tensor, Tensor]:
     """Compute `layers` for all time steps, `steps` at a time, storing only the states between segments:
     inputs (N, E), start (R, S) -> features (N, H), and the last state (R, S). `sizes`: rows of each step;
-    `masks`: dropout masks (N, H), one for each layer, drawn beforehand so that the second computation uses
-    the same."""
+    `masks`: dropout masks (N, H) of each layer, drawn beforehand so that both computations use the same."""
     parts = [sizes[first : first + steps] for first in range(0, len(sizes), steps)]
     rows = [sum(part) for part in parts]
     split = [mask.split(rows) for mask in masks]

@@ -55,8 +55,7 @@ class ResultChecks:
             raise self._wrong(method, "logarithms above 0", f"{meaning}, as log_softmax gives")
 
     def _wrong(self, method: str, result: object, expected: str) -> ConfigError:
-        """The error for a wrong result of the plugin's method. `result`: the result itself, or a text that
-        describes it."""
+        """The error for a wrong result of the plugin's method. `result`: the result, or a text about it."""
         checks = next(kind for kind in type(self).__mro__ if method in vars(kind))
         own: Callable[..., object] = inspect.unwrap(getattr(super(checks, self), method).__func__)
         code = own.__code__

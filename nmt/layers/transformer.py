@@ -226,8 +226,7 @@ class SourceAttention(nn.Module):
         return mixed
 
     def weights(self, x: Tensor, grid: WordGrid, memory: AttentionMemory, heads: int = 0) -> Tensor:
-        """The attention weights before dropout, the mean over the first `heads`, 0: over all: (rows, D) ->
-        (rows, L)"""
+        """The attention weights before dropout, mean over `heads`, 0: all: (rows, D) -> (rows, L)"""
         query, keys, _ = self.parts(x, grid, memory)
         if heads:
             query, keys = query[:, :heads], keys[:, :heads]
@@ -403,8 +402,7 @@ NO_WEIGHTS = WeightSelection()
 
 @dataclass
 class LayerwiseAttention:
-    """Computes the attention to the source in each layer of a decoder, and keeps the weights of the layer
-    that `shown` selects."""
+    """The attention to the source in each layer of a decoder; keeps the weights that `shown` selects."""
 
     grid: WordGrid
     memory: Sequence[AttentionMemory]
@@ -479,8 +477,7 @@ class Stack(nn.Module):
         return len(self.blocks), self.heads, self.embedding.weight
 
     def advance(self, step: CacheStep, token_ids: Tensor, source: SourceStep | None = None) -> Tensor:
-        """Read one word for each hypothesis, without gradient: (R,) -> features (R, D). `source`: the
-        attention to the source."""
+        """Read one word for each hypothesis, without gradient: (R,) -> (R, D). `source`: its attention."""
         x = self.embed(token_ids, step.lengths)
         for index, layer in enumerate(self.blocks):
             own = partial(layer.attention.step, step=step, layer=index)

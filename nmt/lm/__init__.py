@@ -23,8 +23,7 @@ LANGUAGE_MODELS: Registry[type[LanguageModel]] = Registry(
 
 
 def language_model_class(name: str) -> type[LanguageModel]:
-    """The class that `lm.type` names; what one of a plugin returns is checked. ConfigError for an unknown
-    name."""
+    """The class that `lm.type` names; a plugin's results are checked. ConfigError for an unknown name."""
     if name not in LANGUAGE_MODELS:
         raise ConfigError(
             f"lm.type: {shown(name)} is unknown, expected one of {', '.join(map(repr, LANGUAGE_MODELS))}"

@@ -84,8 +84,7 @@ class TextScorer(Protocol):
         ...
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text as a whole, (texts,). `ends`: include the end symbol; otherwise texts
-        are prefixes of sentences."""
+        """Natural log p of each text, (texts,). `ends`: with the end symbol; otherwise texts are prefixes."""
         ...
 
 
@@ -139,8 +138,8 @@ class LanguageModel(nn.Module):
         cls, config: Any, symbols: Sequence[str], files: Mapping[str, RunFile] = NO_FILES, fill: bool = True
     ) -> Self:
         """Build a model over the words of a vocabulary. `config`: an instance of the class's Config. `files`:
-        the content of its `run_files`. `fill=False` leaves the parameters uninitialized, if weights are
-        loaded next."""
+        the content of its `run_files`. `fill=False`: parameters stay uninitialized, as weights are loaded
+        next."""
         return cls(config, len(symbols), fill)
 
     @property
@@ -149,8 +148,7 @@ class LanguageModel(nn.Module):
 
     @property
     def carries(self) -> bool:
-        """Whether its state is carried from line to line of running text; such a model defines
-        `score_running`."""
+        """Whether its state is carried from line to line of running text, for `score_running`."""
         return False
 
     @property
@@ -160,9 +158,9 @@ class LanguageModel(nn.Module):
         return False
 
     def cost(self, batch: Batch | TrackChunk, smoothing: float, carried: Carried) -> tuple[Tensor, Carried]:
-        """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); and for
-        models that carry their state the state after a chunk of running text. `carried`: the state before it;
-        None at the start."""
+        """The objective of training: Σ -log p of the units of a batch, with label smoothing, (); for models
+        that carry their state also the one after a chunk of running text. `carried`: that before, None at
+        first."""
         assert isinstance(batch, Batch), "this model does not read running text"
         return self.loss(batch, smoothing), None
 
@@ -189,8 +187,7 @@ class LanguageModel(nn.Module):
         raise NotImplementedError
 
     def without_log_z(self) -> TextScorer | None:
-        """A scorer that takes log Z as 0, for a model trained to be self-normalized (Devlin et al. 2014);
-        None for other models."""
+        """A scorer with log Z as 0, for a self-normalized model (Devlin et al. 2014); None for others."""
         return None
 
     def log_normalizers(self, texts: Sequence[Ids]) -> Floats:
@@ -199,9 +196,8 @@ class LanguageModel(nn.Module):
         raise NotImplementedError
 
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> NgramScores | None:
-        """A scorer of n-grams for the phrase-based decoder, for a model whose context is the previous n - 1
-        words; None for other models. `normalized`: take log Z as 0. `keep_tables`: prepare for many small
-        calls."""
+        """A scorer of n-grams for the phrase-based decoder, for a model of the previous n - 1 words; None for
+        others. `normalized`: take log Z as 0. `keep_tables`: prepare for many small calls."""
         return None
 
     def spelling_ids(self, words: Sequence[str], token_ids: Sequence[int]) -> list[int]:
@@ -272,8 +268,7 @@ class SoftmaxLM(LanguageModel):
         raise NotImplementedError
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the units of independent sentences; during training plus `normalizer` times (log Z)²:
-        ()"""
+        """Σ -log p of the units of independent sentences, in training plus `normalizer` times (log Z)²: ()"""
         return self.cross_entropy(self.read(batch), batch.target.ids, smoothing, batch.counted)
 
     def answers(self, token_ids: Tensor) -> Tensor:
@@ -283,8 +278,7 @@ class SoftmaxLM(LanguageModel):
     def cross_entropy(
         self, features: Tensor, ids: Tensor, smoothing: float, counted: Tensor | None = None
     ) -> Tensor:
-        """Σ -log p of units given their features, (N, K), (N,) -> (). `counted` (N,): 0 for padding, which is
-        left out, see `takes_padding`."""
+        """Σ -log p of units given their features, (N, K), (N,) -> (). `counted` (N,): 0 for padding."""
         penalty = self.normalizer if self.training else 0.0
         return counted_cross_entropy(self.output, features, self.answers(ids), counted, smoothing, penalty)
 
@@ -313,8 +307,7 @@ class FeatureLM(SoftmaxLM):
     embedding: nn.Module  # word ids (N,) -> vectors (N, E)
 
     def word_embedding(self, side: str) -> nn.Module:
-        """Implements `WordEmbeddings` of nmt/models/protocols.py; `side` is ignored, since there is only
-        one."""
+        """Implements `WordEmbeddings` of nmt/models/protocols.py; there is one `side` only."""
         return self.embedding
 
     def reorder(self, state: Tensor, rows: Tensor) -> Tensor:

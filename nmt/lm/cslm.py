@@ -224,8 +224,7 @@ class CSLMScores:
 
 
 def ngrams(texts: Sequence[Ids], order: int) -> tuple[Ints, Ints]:
-    """The n-grams of some sentences, one after the other, end symbols included: contexts (N, n - 1), words
-    (N,). `order`: n."""
+    """The n-grams of some sentences, end symbols included: contexts (N, n - 1), words (N,). `order`: n."""
     lengths = np.array([len(text) + 1 for text in texts], np.int64)
     count = int(lengths.sum())
     positions = np.arange(count) + np.repeat(np.arange(1, len(texts) + 1) * (order - 1), lengths)

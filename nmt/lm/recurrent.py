@@ -175,8 +175,7 @@ class RecurrentLM(FeatureLM):
         return hidden, torch.cat(after, 1)
 
     def masks(self, vectors: Tensor) -> list[Tensor]:
-        """Dropout masks of each layer's outputs, in the order in which `layers` draws them: (N, H) each;
-        empty without dropout."""
+        """Dropout masks of each layer's outputs, (N, H), as `layers` draws them; empty without dropout."""
         if not (self.training and self.dropout):
             return []
         shapes = [(len(vectors), int(cell.hidden)) for cell in self.cells]  # type: ignore[arg-type]
@@ -227,8 +226,7 @@ class RecurrentLM(FeatureLM):
             return self.output.target_log_probs(features, self.answers(chunk.ids)), after
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `ends`: include
-        end symbols."""
+        """Natural log p of each text, (texts,), through a trie. `ends`: include end symbols."""
         return trie_scores(self, texts, ends, first_word=EOS)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:

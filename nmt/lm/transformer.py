@@ -72,13 +72,11 @@ class TransformerLM(SoftmaxLM):
         return features
 
     def word_embedding(self, side: str) -> nn.Embedding:
-        """Implements `WordEmbeddings` of nmt/models/protocols.py; `side` is ignored, since there is only
-        one."""
+        """Implements `WordEmbeddings` of nmt/models/protocols.py; there is one `side` only."""
         return self.stack.embedding
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,), through a trie: each prefix is computed once. `ends`: include
-        end symbols."""
+        """Natural log p of each text, (texts,), through a trie. `ends`: include end symbols."""
         return trie_scores(self, texts, ends)
 
     def start(self, sources: Sequence[Ids]) -> KeyValueCache:

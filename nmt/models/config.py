@@ -180,8 +180,7 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
 
     @property
     def context(self) -> int:
-        """Width of the source context that the decoder reads at each step: c, or the weighted mean of the
-        annotations."""
+        """Width of the context that the decoder reads at a step: c, or the weighted mean of annotations."""
         return self.encoder_units * (2 if self.encoder == "birnn" else 1)
 
     @property
@@ -200,7 +199,6 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
 
 
 def check_one_vocabulary(source_size: int, target_size: int) -> None:
-    """ConfigError unless both vocabularies have the same size, so that the sides can share their word
-    vectors."""
+    """ConfigError unless both vocabularies have the same size, so that the sides can share word vectors."""
     if source_size != target_size:
         raise ConfigError("model.tied: all needs one vocabulary for both sides: set data.shared_vocabulary")

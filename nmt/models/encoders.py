@@ -127,8 +127,7 @@ class RNNEncoder(nn.Module):
         return not (self.backward_cells or self.upper or self.reverse)
 
     def summarize_by_prefix(self, sources: Sequence[Ids]) -> Tensor:
-        """Compute c of B sequences of ids, reading common prefixes only once: (B, H). Only for an encoder
-        that `shares_prefixes`."""
+        """c of B sequences of ids, reading common prefixes once: (B, H). Only if it `shares_prefixes`."""
         assert self.shares_prefixes
         device = self.cell.inputs.device
         levels = prefix_tree.levels([[*source, EOS] for source in sources])
@@ -180,8 +179,7 @@ class GrConvEncoder(nn.Module):
         return Encoded(summary=summarize(c, self.summary))
 
     def leaves(self, source: Packed) -> tuple[Tensor, list[int]]:
-        """Token ids without end symbols, longest sentence first, and the number of sentences that have a word
-        at each step."""
+        """Token ids without end symbols, longest sentence first, and the number of words at each step."""
         ids = source.ids[source.reversed_order(fixed=1)] if self.reverse else source.ids
         is_leaf = torch.ones(len(ids), dtype=torch.bool, device=ids.device)
         is_leaf[source.last] = source.lengths == 1
@@ -189,8 +187,7 @@ class GrConvEncoder(nn.Module):
         return ids[is_leaf], sizes
 
     def gates(self, sources: Sequence[Ids]) -> list[Tensor]:
-        """Weights (new, left, right) of the merges of each sentence, level by level, without gradient:
-        (T (T - 1) / 2, 3) for T words"""
+        """Weights (new, left, right) of all merges of each sentence of T words: (T (T - 1) / 2, 3)"""
         source = pack_source(sources).to(self.layer.leaf.device)
         leaves, sizes = self.leaves(source)
         with torch.no_grad():

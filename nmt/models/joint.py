@@ -142,8 +142,7 @@ class JointModel(AlignedModel):
         return hidden
 
     def loss(self, batch: AlignedBatch, smoothing: float = 0.0) -> Tensor:
-        """Σ -log p of the target words, in training plus `normalizer` times Σ (log Z)²: (). `smoothing`: as
-        in `TranslationModel.loss`."""
+        """Σ -log p of the target words, (), in training plus `normalizer` times Σ (log Z)²."""
         penalty = self.normalizer if self.training else 0.0
         features = self.features(batch.contexts, batch.windows)
         return self.output.cross_entropy(features, batch.words, smoothing, penalty)
@@ -173,9 +172,8 @@ class JointModel(AlignedModel):
 
 
 class JointScores(WindowScores):
-    """log p of words by a joint model. The contribution of the source to the first layer is computed once for
-    each position, that of the target words is a sum of rows of a table, and each distinct query is computed
-    once."""
+    """log p of words by a joint model. The source's contribution to the first layer is computed once for each
+    position, that of the target words is a sum of rows of a table; equal queries are computed once."""
 
     def __init__(self, model: JointModel, normalized: bool, table: Tensor | None = None) -> None:
         """`normalized`: take log Z as 0. `table`: contributions of all words; without it, each call computes

@@ -50,13 +50,11 @@ class StepModel(Protocol[State]):
     def device(self) -> torch.device: ...
 
     def start(self, sources: Sequence[Source]) -> State:
-        """Create a state with one row for each source sentence (ids without end symbol), before the first
-        word."""
+        """Create a state with one row for each source (ids without end symbol), before the first word."""
         ...
 
     def step(self, state: State, token_ids: Tensor | None) -> tuple[Tensor, State]:
-        """log p of every next word after `token_ids` (R,), None before the first: (R, V), and the state after
-        them."""
+        """log p of every next word after `token_ids` (R,), None at first: (R, V), and the new state."""
         ...
 
     def reorder(self, state: State, rows: Tensor) -> State:
@@ -74,8 +72,7 @@ class StepModel(Protocol[State]):
 
 
 class TranslationModel(nn.Module, Generic[State]):
-    """A model of p(target | source), and a `StepModel`. The end symbol is part of every target. All
-    logarithms are natural."""
+    """A model of p(target | source), and a `StepModel`. Targets have end symbols; logarithms are natural."""
 
     required: ClassVar[Sequence[str]] = ("loss", "token_log_probs", "start", "step", "reorder", "join")
     Config: ClassVar[type[ModelConfig]]  # the dataclass of the keys of section `model`
@@ -146,8 +143,7 @@ class TranslationModel(nn.Module, Generic[State]):
 
     def attended(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Output features (N, K) and attention weights over the source words and the end symbol, (N, L), of
-        all target tokens in packed order, with gradient: guided alignment trains the weights, and given pairs
-        are aligned by them."""
+        all target tokens in packed order, with gradient: for guided alignment, and to align given pairs."""
         raise NotImplementedError
 
     def source_vectors(self, sources: Sequence[Ids]) -> Tensor | None:
@@ -215,8 +211,7 @@ class WordParameters(Protocol):
     def row_words(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """Parameter name -> the word or character of each of its rows, given the words of both vocabularies
-        by id."""
+        """Parameter name -> the word or character of each of its rows, given both vocabularies by id."""
         ...
 
 

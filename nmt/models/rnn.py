@@ -62,9 +62,8 @@ class DeepOutput(nn.Module):
         self.dropout = config.dropout
 
     def adopt(self, name: str) -> None:
-        """Register a parameter of the output layer as a parameter of this module. It keeps the name and the
-        position among the parameters (`words`, `words_bias`) that saved weights and optimizer states
-        expect."""
+        """Register a parameter of the output layer as one of this module, with the name and the position
+        (`words`, `words_bias`) that saved weights and optimizer states expect."""
         parameter = getattr(self.layer, name, None)
         if not isinstance(parameter, nn.Parameter):
             self.register_parameter(name, None)
@@ -105,8 +104,7 @@ MOST_CACHED = 1 << 24  # floats of a cached table of all words: 64 MiB
 
 @dataclass
 class Sources:
-    """S encoded sentences, stored once for all hypotheses: projections of c, or the memory of an
-    attention."""
+    """S encoded sentences, stored once for all hypotheses: projections of c, or an attention's memory."""
 
     cell: Tensor | None = None  # (S, 3H or 4H) C c
     output: Tensor | None = None  # (S, 2M) O_c c
@@ -151,8 +149,7 @@ class DecoderState:
 
     @staticmethod
     def join(states: "Sequence[DecoderState]") -> "DecoderState":
-        """Concatenate the rows of states. Sentences without rows are dropped, and so are the attention
-        weights."""
+        """Concatenate the rows of states. Attention weights, and sentences without rows, are dropped."""
         sentence, used = join_sentences([state.sentence for state in states])
         sources = [state.sources.rows(rows) for state, rows in zip(states, used, strict=True)]
         return DecoderState(
@@ -406,8 +403,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return features
 
     def loss(self, batch: Batch, smoothing: float = 0.0) -> Tensor:
-        """The loss that `TranslationModel` defines and, in training, the penalties that parts of the model
-        add: ()"""
+        """The loss of `TranslationModel` and, in training, the penalties that parts of the model add: ()"""
         if batch.guidance is None:
             cost = target_cost(self.decoder.layer, self.unroll(batch), batch, smoothing)
         else:
@@ -456,8 +452,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return unreverse(state.weights, (state.sources.memory.mask[state.sentence] == 0).sum(1))
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[DecoderState]:
-        """Start a walk for `PrefixTrees`. Whatever depends on a word alone is computed once for each of
-        `token_ids`."""
+        """Start a walk for `PrefixTrees`. What depends on a word alone is computed once for each id."""
         tables = self.decoder.project(on_device(token_ids, self.device))
 
         def step(state: DecoderState, words: Tensor, first: bool) -> tuple[Tensor, DecoderState]:
@@ -472,8 +467,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return Walk(self.device, self.decoder.layer, start, step, self.reorder, join)
 
     def start_by_prefix(self, sources: Sequence[Ids]) -> DecoderState:
-        """The state of `start`, computed by reading common prefixes of the sources only once, if the encoder
-        allows it."""
+        """The state of `start`; reads common prefixes of the sources only once, if the encoder allows it."""
         if isinstance(self.encoder, RNNEncoder) and self.encoder.shares_prefixes and not self.attends:
             return self.decoder.start(Encoded(summary=self.encoder.summarize_by_prefix(sources)))
         return self.start(sources)
@@ -494,8 +488,7 @@ class RNNTranslator(TranslationModel[DecoderState]):
     def row_words(
         self, source_vocab: Sequence[str], target_vocab: Sequence[str]
     ) -> Mapping[str, Sequence[str]]:
-        """Map the name of each parameter with a row for each word to these words, or to the characters for a
-        character encoder."""
+        """Parameter name -> the word, or the character of a character encoder, of each of its rows."""
         output = dict.fromkeys(
             (f"decoder.output.{name}" for name in self.decoder.layer.word_parameters()), target_vocab
         )

@@ -128,9 +128,8 @@ class TransformerState:
         return self.cache.columns(self.sentence) if isinstance(self.cache, SentenceCache) else self.cache
 
     def for_step(self) -> "tuple[TransformerState, HypothesisGrid]":
-        """Prepare the state for a step: returns it with the layout of its hypotheses. Sentences without
-        hypotheses are dropped if they are many; if beam sizes differ much between sentences, the cache is
-        converted to columns."""
+        """Prepare the state for a step: returns it with the layout of its hypotheses. Sentences without any
+        are dropped if many; if beam sizes differ much, the cache is converted to columns."""
         S, R = len(self.sources), len(self.sentence)
         state = self
         if isinstance(self.cache, SentenceCache):
@@ -172,8 +171,7 @@ class TransformerState:
 
 
 class Transformer(TranslationModel[TransformerState]):
-    """An encoder-decoder built from attention layers; `model.type: transformer`. Sources include the end
-    symbol, as targets do."""
+    """An encoder-decoder of attention layers; `model.type: transformer`. Sources include the end symbol."""
 
     Config = TransformerConfig
     autocast = True
@@ -186,8 +184,7 @@ class Transformer(TranslationModel[TransformerState]):
         fill: bool = True,
         spelling: Sequence[str] | None = None,
     ) -> None:
-        """`fill=False` leaves the parameters uninitialized, for weights that are about to be loaded.
-        `spelling` is ignored."""
+        """`fill=False` leaves the parameters uninitialized, for weights to load. `spelling` is ignored."""
         super().__init__(config, source_vocab_size, target_vocab_size)
         config.check()
         self.encoder = Stack(config, config.encoder_layers, source_vocab_size, causal=False)
@@ -252,8 +249,7 @@ class Transformer(TranslationModel[TransformerState]):
         return TransformerState(SentenceCache.start(len(sources), self.device), rows, words)
 
     def start_walk(self, sources: Sequence[Ids]) -> TransformerState:
-        """Like `start`, but with a cache of columns: for hypotheses that share few words, or if all states
-        are kept."""
+        """Like `start`, but with a cache of columns: for hypotheses that share few words or are all kept."""
         state = self.start(sources)
         return replace(state, cache=KeyValueCache.start(len(sources), self.device))
 
@@ -287,8 +283,7 @@ class Transformer(TranslationModel[TransformerState]):
         return self.output
 
     def walk(self, sources: Sequence[Ids], token_ids: NDArray[np.int64]) -> Walk[TransformerState]:
-        """Start a walk for `PrefixTrees`. Nothing can be computed in advance for a word alone: each step
-        embeds its words."""
+        """Start a walk for `PrefixTrees`. Each step embeds its words: nothing is computed in advance."""
         ids = on_device(token_ids, self.device)
 
         def step(state: TransformerState, words: Tensor, first: bool) -> tuple[Tensor, TransformerState]:

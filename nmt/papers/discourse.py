@@ -74,8 +74,7 @@ class Paragraphs:
 
 @dataclass
 class Example:
-    """A question about sentences. `answer`: index of the right answer among the scores that `forward`
-    returns."""
+    """A question about sentences. `answer`: index of the right one among the scores of `forward`."""
 
     sentences: list[Ids]
     answer: int
@@ -215,8 +214,7 @@ class Conjunction(Objective):
 
     @staticmethod
     def find(text: Paragraphs) -> Ints:
-        """Find the examples: index of the first line, kind, and number of units to remove from each line: (n,
-        4)"""
+        """Index of the first line, kind, and units to remove from each line, of each example: (n, 4)"""
 
         def leading_conjunction(line: int) -> tuple[int, int]:
             units = text.sentence(line)[:LONGEST_CONJUNCTION].tolist()

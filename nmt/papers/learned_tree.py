@@ -242,8 +242,7 @@ class LearnedTree(Hierarchical, Callback):
             self.sums.view(-1, self.arity).index_add_(0, positions[part.pairs], probabilities)
 
     def on_update(self, step: int) -> None:
-        """Rebuild the tree every `output_rebuild` updates, up to update `output_rebuild_until`, and log how
-        many words moved."""
+        """Rebuild the tree every `output_rebuild` updates until `output_rebuild_until`; log the moves."""
         if self.every and step % self.every == 0 and (not self.until or step <= self.until):
             moved = self.rebuild()
             root, mean = self.objectives()

@@ -94,8 +94,7 @@ def check_sums(stream: BinaryIO) -> None:
 
 
 def load_weights(model: HasWeights, path: Path) -> None:
-    """Load weights from a file into a model. CheckpointError if they do not fit, or as from
-    `load_tensors`."""
+    """Load weights from a file into a model. CheckpointError unless they fit, and as from `load_tensors`."""
     weights = load_tensors(path)
     try:
         model.load_state_dict(weights)
@@ -355,8 +354,7 @@ def parse_config(sections: Section, path: Path) -> SavedConfig:
 
 
 def load_run_files(directory: Path, kind: type[LanguageModel]) -> dict[str, RunFile]:
-    """Read the files that a kind of model has in a run besides its weights, by name. CheckpointError if one
-    is missing or damaged."""
+    """Read a kind of model's files besides its weights, by name. CheckpointError if one is damaged."""
     try:
         return {name: content.load(directory / name) for name, content in kind.run_files.items()}
     except DataError as error:
@@ -450,8 +448,7 @@ def load_pair(
 
 
 def checked_config(directory: Path) -> SavedConfig:
-    """Verify the files of a run, and read its configuration. CheckpointError if it is not a run, or
-    damaged."""
+    """Verify the files of a run, and read its configuration. CheckpointError if it is no run, or damaged."""
     run_directory.check_version(directory)
     run_directory.verify(directory)
     return read_config(directory)

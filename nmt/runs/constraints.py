@@ -181,8 +181,7 @@ class ConstraintMaker:
         return True
 
     def phrases(self, texts: Phrases) -> list[str]:
-        """Spell phrases to avoid as they appear in translations: in the given case, and as at the start of a
-        sentence."""
+        """Phrases to avoid as translations have them: in the given case, and as at a sentence's start."""
         target, raw = self.member.target, self.member.target_spelling.raw
         spellings = dict[str, None]()
         for text in texts:

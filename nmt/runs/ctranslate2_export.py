@@ -40,8 +40,7 @@ def export(run: Path, output: Path, which: str, quantization: str) -> str:
 
 
 def exportable_model(saved: SavedRun) -> Transformer:
-    """Return the model of a run. ConfigError unless it is a Transformer with a softmax, which alone
-    CTranslate2 can compute."""
+    """The model of a run. ConfigError unless it is a Transformer with a softmax, which CTranslate2 needs."""
     model = saved.model
     if type(model) is not Transformer:
         raise ConfigError(

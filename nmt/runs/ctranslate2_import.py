@@ -237,8 +237,7 @@ def as_prefix(token: str) -> list[str]:
 
 
 def unwritten(model: CTranslate2Folder) -> list[str]:
-    """The tokens of the target vocabulary that no translation has: languages, fillers, and the one with which
-    decoding begins."""
+    """Target tokens that no translation has: languages, fillers, and the one with which decoding begins."""
     special = {model.tokens.bos_token, model.tokens.decoder_start_token, SPECIALS[BOS]} - {SPECIALS[EOS]}
     return [
         token

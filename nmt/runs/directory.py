@@ -73,8 +73,7 @@ def result_files(directory: Path, step: int) -> list[Path]:
 
 def model_files(path: Path) -> list[Path]:
     """Paths of the files of a model: the path itself if it is a file; of a folder, its manifest and the files
-    listed there, or without a manifest all files but locks and records of back ends. DataError for a damaged
-    manifest."""
+    listed there, or else all files but locks and records of back ends. DataError for a damaged manifest."""
     if path.is_file():
         return [path]
     listed = manifest.read(path)
@@ -115,8 +114,7 @@ def resolve(path: str | Path) -> Path:
 
 
 def runs_beside_config(folder: Path) -> list[Path]:
-    """The runs in a folder that has a configuration and is not a run itself, sorted by name; an empty list
-    for any other path."""
+    """The runs in a folder that has a configuration and is no run itself, by name; [] for any other path."""
     if not os.path.isfile(folder / CONFIG) or exists(folder):
         return []
     return sorted(path for path in folder.iterdir() if exists(path))
@@ -191,9 +189,8 @@ def verify(directory: Path, *names: str) -> None:
 
 
 def check_files(directory: Path, listed: Container[str]) -> None:
-    """DataError for a file that a run cannot have, such as a pipe. `listed`: names of the files in the
-    manifest, which may be links out of the folder since their content is verified when it is read; logs have
-    no checksums."""
+    """DataError for a file that a run cannot have, such as a pipe. `listed`: names in the manifest, which may
+    be links out of the folder since their content is verified when read; logs have no checksums."""
     for name in (*TEXTS, INPUTS, INDEX, VERSION_FILE):
         files.check_regular(directory / name, files.LARGEST_TEXT, inside=name not in listed)
     for name in (TRAIN_LOG, DEV_LOG, BACK_ENDS):
@@ -336,8 +333,7 @@ def check_folder(directory: Path, overwrite: bool) -> None:
 
 
 def is_begun(directory: Path) -> bool:
-    """Whether a folder holds only files of a run whose file `version` has not been written yet. DataError for
-    a damaged manifest."""
+    """Whether a folder has only files of a run, with no `version` yet. DataError for a damaged manifest."""
     if not directory.is_dir():
         return False
     ours = {*(manifest.read(directory) or ()), manifest.FILE, locks.FILE}
@@ -378,8 +374,7 @@ def prove_is_run(directory: Path) -> None:
 
 
 def clear_folder(folder: Path, names: "re.Pattern[str]") -> None:
-    """Remove the files whose names match, then their folder if it is empty. Does nothing if the folder is
-    missing or a link."""
+    """Remove the files whose names match, then their folder if empty; nothing of a missing or linked one."""
     if not folder.is_dir() or folder.is_symlink():
         return
     for path in folder.iterdir():

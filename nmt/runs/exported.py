@@ -179,8 +179,7 @@ class Search:
     attention: bool  # whether hypotheses say which source units they attend to
 
     def run(self, sentences: Sequence[BoundedSource]) -> list[list[FinishedHypothesis]]:
-        """Search for translations of sentences; the finished hypotheses of each, best first. DataError for a
-        sentence that is too long."""
+        """The finished hypotheses of each sentence, best first. DataError for a sentence that is too long."""
         check_positions(sentences, self.translator.frame)
         results: list[list[Candidate]] = [[]] * len(sentences)
         waiting = sorted(range(len(sentences)), key=lambda i: (sentences[i].group, len(sentences[i].source)))
@@ -236,8 +235,7 @@ class Search:
         accept_cut: bool,
     ) -> list[Candidate]:
         """The candidates of a sentence; none if it must be searched again. `masked`, `accept_cut`: as in
-        `call`; `at_limit`: the search was limited to the maximum length of this sentence, not to a longer
-        one."""
+        `call`; `at_limit`: the search was limited to this sentence's maximum length, not to a longer one."""
         forbidden = {
             *self.translator.frame.unwritten,
             *([] if self.config.allow_unknown else [SPECIALS[UNK]]),
@@ -268,8 +266,7 @@ class Search:
             candidate.log_prob = math.fsum(values)
 
     def rank(self, candidates: Sequence[Candidate]) -> list[FinishedHypothesis]:
-        """Rank candidates by log p, normalized as the settings ask; returns at most as many as the beam size,
-        best first."""
+        """Rank candidates by log p, normalized as set; returns at most the beam size, best first."""
         rank = length_normalizer(self.config.normalize)
         scores = [rank(candidate.log_prob, len(candidate.units) + 1) for candidate in candidates]
         order = sorted(range(len(candidates)), key=lambda index: -scores[index])[: self.config.beam_size]

@@ -103,8 +103,7 @@ class FramedTranslator:
             yield units, log_prob, rows
 
     def score(self, pairs: Sequence[tuple[Units, Units]]) -> list[list[float]]:
-        """Natural log p of each unit of each target and of its end symbol. `pairs`: (source units, target
-        units)."""
+        """Natural log p of each target unit and of the end symbol. `pairs`: (source units, target units)."""
         skip = len(self.frame.target_prefix)
         results = self.translator.score_batch(
             self.sources([source for source, _ in pairs]),

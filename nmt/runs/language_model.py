@@ -171,8 +171,7 @@ def fingerprint(path: str | Path, step: int | None) -> str:
 
 
 def write_mixture(path: str | Path, mixture: MixtureFile) -> None:
-    """Write a mixture file, with paths relative to it; the file of its contexts must exist already. UserError
-    if that fails."""
+    """Write a mixture file, paths relative to it; its contexts' file must exist. UserError if that fails."""
     folder = os.path.dirname(os.path.abspath(path))
 
     def relative_path(part: str) -> str:
@@ -297,8 +296,7 @@ class MixtureScorer(LineScorer):
         return self.members[0].units(lines)
 
     def score(self, lines: Sequence[str]) -> list[LineScores]:
-        """Natural log p of each line, unit by unit. DataError if the models split a line into different
-        units."""
+        """Natural log p of each line, unit by unit. DataError if the models split a line differently."""
         scores = []
         for units, scored in self.score_by_model(lines):
             weights = self.weights[0]
@@ -312,8 +310,7 @@ class MixtureScorer(LineScorer):
         return scores
 
     def parts(self, lines: Sequence[str]) -> Iterator["LineParts"]:
-        """Yield the scores of each line by model, from which weights are learned. DataError as from
-        `score`."""
+        """Yield the scores of each line by model, to learn weights from. DataError as from `score`."""
         for units, scored in self.score_by_model(lines):
             log_probs, in_vocabulary = join_scores(scored)
             yield LineParts(
@@ -324,8 +321,7 @@ class MixtureScorer(LineScorer):
             )
 
     def score_by_model(self, lines: Sequence[str]) -> Iterator[tuple[list[str], tuple[LineScores, ...]]]:
-        """Yield the units of each line and its scores by every model. DataError if the models split a line
-        differently."""
+        """Yield the units of each line and its scores by every model. DataError as from `score`."""
         by_model = [member.score(lines) for member in self.members]
         for line, scored in zip(lines, zip(*by_model, strict=True), strict=True):
             first = scored[0].units
@@ -417,8 +413,7 @@ def line_scorer(
     backoff: str = "",
     tokenized: bool = False,
 ) -> LineScorer:
-    """Load a language model without setting up torch, for commands that have done so. Arguments and errors as
-    in `load_language_model`."""
+    """`load_language_model`, but without setting up torch, for commands that have done so."""
     if is_network(path):
         load = cast(Callable[..., LineScorer], NETWORK.load())
         return load(path, which, device, normalized, backoff, tokenized)

@@ -63,8 +63,7 @@ def empty_candidate() -> FinishedHypothesis:
 
 
 def join_translations(parts: Sequence[BeamTranslation], target: TextPipeline) -> BeamTranslation:
-    """Join the translations of the parts of a line; their log p and scores are added. The result of several
-    parts has no alignment."""
+    """Join the translations of a line's parts, adding log p and scores. Several parts have no alignment."""
     if len(parts) == 1:
         return parts[0]
     return BeamTranslation(
@@ -107,13 +106,11 @@ class LineLengths:
         return sum(map(self.sizes(limit), self.pieces(line)))
 
     def refuse(self, lines: Iterable[str], limit: LineLimit, what: str) -> None:
-        """DataError for the first line that is too long. `what`: what cannot be computed for it, for the
-        message."""
+        """DataError for the first line that is too long. `what`: what cannot be computed for it."""
         limit.refuse((self.count_units(line, limit) for line in lines), what)
 
     def parts(self, line: str, limit: LineLimit) -> list[str]:
-        """Cut a line into parts of at most the limit's number of units, each with the line's tag; returns
-        [line] if it is short enough."""
+        """Cut a line into parts of at most the limit's units, each with its tag; [line] if it is short."""
         if self.count_units(line, limit) <= limit.words:
             return [line]
         tag, line = self.pipelines[0].split_tag(line)
@@ -126,8 +123,7 @@ class LineLengths:
         return files.split_words(line) if self.tokenized else sentences.raw_pieces(line)
 
     def sizes(self, limit: LineLimit) -> Callable[[str], int]:
-        """Make a function that counts the units of a word, or its characters if it is too long to be
-        segmented."""
+        """Make a function that counts the units of a word, or the characters of one too long to segment."""
         cutting = any(pipeline.subwords or pipeline.characters for pipeline in self.pipelines)
 
         @cache
@@ -149,8 +145,7 @@ SCORED = "a score of the whole sentence"
 
 @dataclass(frozen=True)
 class TranslationRequest:
-    """Lines to search together, and requirements on the translation of each. TypeError for a str instead of a
-    list of lines."""
+    """Lines to search together, and requirements on their translations. TypeError for a str instead."""
 
     lines: Sequence[str]
     prefixes: Sequence[str] = ()  # what the translation of each line has to begin with; empty: anything
@@ -232,8 +227,7 @@ class Run(ABC):
     @property
     @abstractmethod
     def attends(self) -> bool:
-        """Whether the (first) model has attention, which tells which source word a translated word comes
-        from."""
+        """Whether the (first) model has attention, which tells where a translated word comes from."""
 
     @abstractmethod
     def read(self, line: str) -> "Source":
@@ -270,8 +264,7 @@ class Run(ABC):
     @abstractmethod
     def shortlisted(self, lexicon: Lexicon, frequent: int = FREQUENT) -> "Run":
         """The run with its softmax restricted to words that may translate a sentence: those of a lexical
-        table, and the `frequent` most frequent words. ConfigError for models that do not support
-        short-lists."""
+        table, and the `frequent` most frequent words. ConfigError for models without short-lists."""
 
     @property
     def modules(self) -> "Sequence[nn.Module]":
@@ -546,8 +539,7 @@ class Run(ABC):
         return split.join(self.text(translation) for translation in results)
 
     def split(self, lines: Sequence[str]) -> sentences.SplitText:
-        """Split raw lines into sentences, each with the tag of its line, by the rules of the source
-        language."""
+        """Split raw lines into sentences by the rules of the source language, each with its line's tag."""
         first = self.members[0]
         return sentences.split_text(lines, *first.languages, first.source.split_tag)
 
@@ -556,8 +548,7 @@ class Run(ABC):
         return self.target.line(translation.words)
 
     def target_units(self, line: str) -> list[str]:
-        """The units, subwords for most runs, that the models read a line of the target as, and the end
-        symbol."""
+        """The units, mostly subwords, that the models read a line of the target as, and the end symbol."""
         return [*self.target.units(line), SPECIALS[EOS]]
 
     def word_scores(
@@ -571,8 +562,7 @@ class Run(ABC):
         return self.unit_scores(pairs)
 
     def refuse_long_pairs(self, pairs: Sequence[tuple[str, ...]], limit: LineLimit | None) -> None:
-        """DataError for a pair (source, target) with a line longer than `limit`, by default that of the
-        run."""
+        """DataError for a pair (source, target) with a line longer than `limit`, by default the run's."""
         limit = limit or self.source_lengths.limit()
         for side, lengths in enumerate((self.source_lengths, self.target_lengths)):
             lengths.refuse((pair[side] for pair in pairs), limit, SCORED)

@@ -49,8 +49,7 @@ def parse_yaml(text: str, path: Path) -> Section:
 
 
 def data_settings(sections: Section, path: Path) -> DataConfig:
-    """Convert the section `data` of a configuration. CheckpointError, which names `path`, if it is missing or
-    damaged."""
+    """Convert the section `data`. CheckpointError, which names `path`, if it is missing or damaged."""
     try:
         data = fill_dataclass(DataConfig, sections["data"])
         settings.check(data, "data.")
@@ -65,22 +64,19 @@ def damage_error(path: Path, error: Exception) -> CheckpointError:
 
 
 def read_data(directory: Path) -> DataConfig:
-    """Verify the files of a run, and read the section `data` of its configuration. CheckpointError if it is
-    not a run, or damaged."""
+    """Verify a run's files, and read section `data` of its configuration. CheckpointError if damaged."""
     run_directory.check_version(directory)
     run_directory.verify(directory)
     return data_settings(read_yaml(directory), directory / CONFIG)
 
 
 def fill_dataclass(kind: type[Config], content: object) -> Config:
-    """Fill a dataclass with the keys and values of a section. OmegaConfBaseException for an unknown key or a
-    value of the wrong type."""
+    """Fill a dataclass from a section. OmegaConfBaseException for an unknown key or a wrong type."""
     return cast(Config, OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(kind), content)))
 
 
 def load_side(directory: Path, side: str, data: DataConfig) -> tuple[TextPipeline, Vocab]:
-    """Load the text pipeline and the vocabulary of a side, source or target, of a run. CheckpointError if a
-    file is missing or damaged."""
+    """Load text pipeline and vocabulary of a side of a run. CheckpointError if one is missing or damaged."""
     config = data.source if side == "source" else data.target
     wanted = config.subword != NONE and bool(data.bpe_merges or config.codes)
     if wanted and not subwords.side_file(directory, side):

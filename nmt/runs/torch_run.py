@@ -110,14 +110,12 @@ class TorchRun(Run):
         return self.members[0].model.attends
 
     def read(self, line: str) -> Ids | Reading:
-        """Convert a line to ids, or for an ensemble to a Reading with the ids of each member; empty for a
-        line without words."""
+        """The ids of a line, for an ensemble a Reading with those of each member; empty without words."""
         ids = tuple(member.source_ids(line) for member in self.members)
         return ids[0] if len(ids) == 1 else Reading(ids)
 
     def fitted(self, config: BeamConfig) -> BeamConfig:
-        """Settings with a number of live hypotheses that suits the size of the vocabulary, or the GPU, unless
-        they have one."""
+        """Settings with `rows` that suit the vocabulary, or the GPU, unless they are set."""
         return config.fitted(len(self.members[0].target_words), self.model.device.type != "cpu")
 
     def search_readings(

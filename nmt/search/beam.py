@@ -57,8 +57,7 @@ class BestWordFinder(Generic[State]):
         return values, words.gather(1, columns).clamp(min=0)
 
     def end(self, features: Tensor, rows: Tensor) -> Tensor:
-        """Natural log p of the end symbol after some of the R rows: features (R, K), indices `rows` (n,) of
-        these rows -> (n,)"""
+        """Natural log p of the end symbol after some of the R rows: features (R, K), `rows` (n,) -> (n,)"""
         return self.layer.log_probs_of_words(features, rows, torch.full_like(rows, EOS))
 
 
@@ -248,8 +247,7 @@ class BeamSearch(Generic[State]):
 
     def expand_all_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProbs, State]:
         """Expand hypotheses by computing log p of all words. Returns the best continuations, a function that
-        gives log p of ending a row, and the state after the words of the rows. `step` (R,): the number of
-        words of each row."""
+        gives log p of ending a row, and the state after the rows' words. `step` (R,): words of each row."""
         log_probs, state = self.model.step(rows.state, rows.words)  # (R, V)
         sentence = rows.sentence
         forced = self.forced_words(log_probs, sentence.tolist(), step.tolist()) if self.forced else []
@@ -269,8 +267,7 @@ class BeamSearch(Generic[State]):
         return best, lambda row: log_probs[row, EOS], state
 
     def expand_best_words(self, rows: Rows[State], step: Tensor) -> tuple[Expansion, EndLogProbs, State]:
-        """Expand hypotheses by the best words that the output layer finds without scoring all words; see
-        `expand_all_words`."""
+        """Expand as `expand_all_words` does, but by the best words that the output layer finds."""
         finder, sentence = self.finder, rows.sentence
         assert finder is not None
         features, state = finder.model.features(rows.state, rows.words)
@@ -408,8 +405,7 @@ class ContinuousSearch(Generic[State]):
     """
 
     def __init__(self, model: StepModel[State], config: BeamConfig) -> None:
-        """About `config.rows` hypotheses fit at a time (0: 100, on a GPU up to 5,120). ConfigError for a
-        setting out of range."""
+        """About `config.rows` hypotheses fit (0: 100, on a GPU up to 5,120). ConfigError for bad settings."""
         config.check()
         self.beam = BeamSearch(model, config)
         self.rows: Rows[State] | None = None

@@ -23,13 +23,11 @@ class Allocation(Protocol):
     """A way of sharing a beam among banks of hypotheses."""
 
     def per_row(self, width: int) -> int:
-        """Number of continuations of each hypothesis to examine, besides the sentence's best ones and those
-        that meet one more unit."""
+        """Continuations of each hypothesis to examine, besides the best and those that meet a unit more."""
         ...
 
     def sizes(self, width: int, available: Sequence[int]) -> list[int]:
-        """Number of hypotheses each bank keeps, given how many are available; the last bank has met all
-        constraints."""
+        """Hypotheses that each bank keeps, given how many it has; the last has met all constraints."""
         ...
 
 
@@ -61,8 +59,7 @@ class DynamicAllocation:
 
 
 class GridAllocation:
-    """Grid beam search (Hokamp and Liu 2017): each bank has a beam of its own, so that the work grows with
-    the constraints."""
+    """Grid beam search (Hokamp and Liu 2017): a beam for each bank; work grows with the constraints."""
 
     def per_row(self, width: int) -> int:
         return width
@@ -123,8 +120,7 @@ BEAM_SIZE = 5  # of validations, translations and reports, so that their scores 
 
 @dataclass
 class BeamConfig:
-    """Settings of beam search. Cho et al. 2014a and 2014b use a beam of 10. Lengths are in units, see the top
-    of the file."""
+    """Settings of beam search. Cho et al. 2014a and 2014b use a beam of 10. Lengths are in units."""
 
     beam_size: int = number(BEAM_SIZE, least=1, most=MOST_BEAM, help="hypotheses kept at each word")
     normalize: str = choice(
@@ -169,22 +165,19 @@ class BeamConfig:
             )
 
     def fitted(self, vocab_size: int, on_gpu: bool) -> Self:
-        """Settings with a number of live hypotheses that suits the vocabulary, or a GPU, unless they have
-        one."""
+        """Settings with `rows` that suit the vocabulary, or a GPU, unless they are set."""
         most, scores = (GPU_ROWS, GPU_SCORES) if on_gpu else (MOST_ROWS, SCORES)
         return replace(self, rows=self.rows or min(most, max(LEAST_ROWS, scores // vocab_size)))
 
     def longest(self, units: int) -> int:
-        """Maximum length in units of a translation of a source of `units` units; `min_length` wins over the
-        factor."""
+        """Maximum units of a translation of a source of `units` units; `min_length` wins over the factor."""
         limit = max(1, math.ceil(self.max_length_factor * units))
         if self.max_length:
             limit = min(limit, self.max_length)
         return max(limit, self.min_length)
 
     def shortest(self, units: int) -> int:
-        """Minimum length in units of a translation of a source of `units` units; `max_length` wins over the
-        factor."""
+        """Minimum units of a translation of a source of `units` units; `max_length` wins over the factor."""
         least = max(math.ceil(self.min_length_factor * units), self.min_length)
         return min(least, self.max_length) if self.max_length else least
 

@@ -42,8 +42,7 @@ class Constraint(Generic[ConstraintState]):
         raise NotImplementedError
 
     def forbidden(self, state: ConstraintState, left: int) -> Units:
-        """Units, the end symbol included, that must not come next. `left`: how many more units the
-        translation may have."""
+        """Units, the end symbol included, that must not come next. `left`: how many more there may be."""
         raise NotImplementedError
 
 
@@ -51,8 +50,7 @@ AnyConstraint = Constraint[Any]  # its states are opaque to the search
 
 
 class NoRepeat(Constraint[tuple[int, ...]]):
-    """Forbids units that would complete an n-gram which the translation already has. States are the units so
-    far."""
+    """Forbids units that would complete an n-gram that the translation has. States: the units so far."""
 
     def __init__(self, order: int) -> None:
         self.order = order  # n, at least 1
@@ -152,8 +150,7 @@ class RequiredPhrases(Constraint[PhraseProgress]):
         return sum(map(mul, self.sizes, missing))
 
     def summary(self, state: PhraseProgress) -> tuple[list[int], int, int]:
-        """Missing occurrences of each phrase, their units in all, and how many of these units the longest
-        partial phrase already has."""
+        """Missing occurrences of each phrase, their units, and how many the longest partial phrase has."""
         if state not in self.summaries:
             trim_cache(self.summaries, MOST_RESULTS)
             missing = self.missing(add_counts(state.counts, state.ended))
@@ -189,8 +186,7 @@ class RequiredPhrases(Constraint[PhraseProgress]):
         return list(dict.fromkeys(continuing + starts))
 
     def forbidden(self, state: PhraseProgress, left: int) -> Units:
-        """The end symbol while a phrase is missing and, when room runs out, all units after which too little
-        would be left."""
+        """The end symbol while a phrase is missing, and all units after which too little room is left."""
         _, size, _ = self.summary(state)
         end = [EOS] if size else []
         at_worst = self.size(self.missing(state.counts)) + int(self.waits)
@@ -255,8 +251,7 @@ class ForbiddenPhrases(Constraint[int]):
     characters of a hypothesis; its state is that of the constraint."""
 
     def __init__(self, phrases: Sequence[str], spelling: Spelling) -> None:
-        """`phrases`: texts with a BOUNDARY between words, at the start and at the end. `spelling`: the text
-        that each unit adds."""
+        """`phrases`: texts with a BOUNDARY around each word. `spelling`: the text that each unit adds."""
         self.spelling = spelling
         characters = sorted({*"".join(phrases)} - {BOUNDARY})
         self.symbols = {BOUNDARY: BOUND} | {symbol: number for number, symbol in enumerate(characters, 2)}
@@ -427,8 +422,7 @@ class SearchConstraints:
         sentence: Sequence[int],
         left: Sequence[int],
     ) -> None:
-        """Set log p of forbidden units to -inf: (R, V), in place. `states`: of the rows; `left`: how many
-        more units each row may have."""
+        """Set log p of forbidden units to -inf: (R, V), in place. `states`, `left` (units): of the rows."""
         masks = [
             (row, units)
             for row, slot in enumerate(sentence)

@@ -37,8 +37,7 @@ def topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 @dataclass
 class Expansion:
-    """The K best continuations of all sentences together, grouped by sentence, the best first. Each field is
-    (K,)."""
+    """The K best continuations of all sentences, by sentence, the best first. Each field is (K,)."""
 
     parent: Tensor  # row that it continues
     word: Tensor  # id

@@ -153,8 +153,7 @@ def evidence(lists: Iterable[Sequence[tuple[str, float]]]) -> Evidence:
 
 
 def softmax(scores: Floats, scale: float) -> Floats:
-    """exp(scale x score), normalized, of one score or more: (N,) -> (N,). Scores that are all -inf count
-    alike."""
+    """exp(scale x score), normalized, of one score or more: (N,) -> (N,). Only -inf: all count alike."""
     best = scores.max()
     with np.errstate(over="ignore", invalid="ignore"):  # invalid: -inf - -inf
         below = np.maximum(scores - best, -np.finfo(np.float64).max)  # finite, as 0 x inf is not 0
@@ -163,8 +162,7 @@ def softmax(scores: Floats, scale: float) -> Floats:
 
 
 def best_texts(gains: Floats, posteriors: Floats) -> Ints:
-    """Index of the text with the greatest expected gain: (T, T), (T, C) -> (C,). Ties go to the most probable
-    text, then to the first."""
+    """The text of greatest expected gain, on ties the likeliest, then the first: (T, T), (T, C) -> (C,)"""
     expected = gains @ posteriors
     equal = expected >= expected.max(0) - TIE
     return np.asarray(np.where(equal, posteriors, -1.0).argmax(0))

@@ -113,8 +113,7 @@ class PrefixStates(Generic[State]):
         self, model: StepModel[State], source: Ids, token_ids: Sequence[int], restricted: bool = False
     ) -> None:
         """`source`: ids; `token_ids` (T,): the units that may follow, the end symbol among them.
-        `restricted`: their probabilities sum to one, as if there were no other units; for a `Layered`
-        model."""
+        `restricted`: their probabilities sum to one, as without other units; for a `Layered` model."""
         self.device = model.device
         self.size, self.end = len(token_ids), list(token_ids).index(EOS)
         self.edges = [-1]  # of each node: its parent * T + its unit
@@ -174,8 +173,7 @@ class PrefixStates(Generic[State]):
             self.store(*self.reader.advance(state, rows, self.tensor(edges % self.size)))
 
     def gather_states(self, rows: Ints) -> tuple[State, Tensor]:
-        """Return a state that contains the given rows, which may have been computed in several steps, and
-        their indices in it."""
+        """A state that contains the given rows, of several steps perhaps, and their indices in it."""
         group = np.searchsorted(self.first_rows, rows, side="right") - 1
         used, group_index = np.unique(group, return_inverse=True)
         if len(used) == 1:

@@ -16,8 +16,7 @@ from nmt.models.protocols import AnyStepModel, Layered, State, StepModel, Wideni
 
 @dataclass
 class Reading:
-    """A sentence as ids for each model of an ensemble, whose vocabularies and subwords may differ. Its length
-    is that for the first model."""
+    """A sentence as ids for each model of an ensemble. Its length is that for the first model."""
 
     ids: tuple[Ids, ...]
 
@@ -26,8 +25,7 @@ class Reading:
 
 
 class Ensemble:
-    """Averages the probabilities of models with the same target vocabulary. Sources are Readings; a state is
-    a list of the models' states."""
+    """Averages the probabilities of models with one target vocabulary. A state is a list of theirs."""
 
     def __init__(self, models: Sequence[AnyStepModel]) -> None:
         self.models = list(models)
@@ -43,8 +41,7 @@ class Ensemble:
         ]
 
     def start_with(self, sources: Sequence[Reading], words: Sequence[Set[int]]) -> list[object]:
-        """Start like `start`, with short-lists that include `words`: for each sentence, the ids that its
-        translation may need."""
+        """Like `start`, with short-lists that include `words`: for each sentence the ids that it may need."""
         return [
             model.start_with([source.ids[number] for source in sources], words)
             if isinstance(model, Widening)
@@ -70,8 +67,7 @@ class Ensemble:
 
 
 def mean_log_probs(log_probs: Sequence[Tensor]) -> Tensor:
-    """Natural logarithm of the mean of probabilities, from their logarithms: tensors of one shape -> this
-    shape"""
+    """Natural log of the mean of probabilities, from their logarithms: tensors of a shape -> this shape"""
     if len(log_probs) == 1:
         return log_probs[0]
     return torch.stack(list(log_probs)).logsumexp(0) - math.log(len(log_probs))
@@ -108,8 +104,7 @@ class Shortlisted(Generic[State]):
         return self.start_with(sources, [frozenset()] * len(sources))
 
     def start_with(self, sources: Sequence[Ids], words: Sequence[Set[int]]) -> ShortlistState[State]:
-        """Start with short-lists that include `words`: for each sentence, the ids that its translation may
-        need."""
+        """Like `start`, with short-lists that include `words`: for each sentence the ids that it may need."""
         sets = [self.shortlist(source) | more for source, more in zip(sources, words, strict=True)]
         ids = sorted(set().union(*sets))
         column_of = {token: column for column, token in enumerate(ids)}

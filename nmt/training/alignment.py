@@ -75,8 +75,7 @@ def check_whole_words(side: SideConfig, name: str, merges: int) -> None:
 
 
 def check_unjoined(side: SideConfig, name: str) -> None:
-    """ConfigError for a side whose text processing may join words, so that the alignment no longer fits.
-    `name`: source or target."""
+    """ConfigError for a side whose text processing may join words of the alignment. `name`: of the side."""
     if side.normalize and not side.tokenize:
         raise ConfigError(
             f"data.{name}.normalize: joins some words of text that is tokenized already, so that the "
@@ -126,9 +125,8 @@ def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
 
 
 def make_aligned_dev(data: ParallelData, within: str) -> list[AlignedPair] | None:
-    """Read the aligned development pairs and log how many of their words are unknown. `within`: SENTENCE or
-    PHRASE. None if the configuration has no development text. DataError for an alignment that does not
-    fit."""
+    """Read the aligned development pairs and log how many of their words are unknown; None without any.
+    `within`: SENTENCE or PHRASE. DataError for an alignment that does not fit."""
     config, pipelines, vocabs = data.config, data.pipelines, data.vocabs
     if not config.dev_source:
         return None

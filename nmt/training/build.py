@@ -164,9 +164,8 @@ def parallel_data(job: TrainingJob, aligned: bool) -> ParallelData:
 
 
 def lm_text(config: RunConfig, kind: type[LanguageModel], text: TokenizedText) -> Side:
-    """Load the text pipeline and the vocabulary of a language model. For a new run, first learn them and the
-    other files of this `kind` of model from the training text (`text`), and create the run directory. Errors
-    as in `set_up_translator`."""
+    """Load the text pipeline and vocabulary of a language model. For a new run, first learn them and the
+    other files of this `kind` from `text`, and create the run directory. Errors as in `set_up_translator`."""
     data, directory = config.data, Path(config.run)
     if not run_directory.exists(directory):
         stamps = take_stamps(data)
@@ -187,8 +186,7 @@ def create(
     run_files: Mapping[str, RunFile] = NO_FILES,
 ) -> None:
     """Create a run directory without weights. `sides`: text pipeline and vocabulary by side; `stamps`: of the
-    input files, by key; `run_files`: other files that this kind of model has, by name. UserError if it cannot
-    be written."""
+    input files, by key; `run_files`: others of this kind of model. UserError if it cannot be written."""
     with run_directory.writing(Path(config.run)) as new:
         text = config_file.to_yaml(config)
         files.write_text(new / run_directory.CONFIG, text.rstrip("\n").split("\n"))
@@ -218,8 +216,7 @@ def fit_output_layers(model: nn.Module, corpus: Corpus) -> None:
 
 
 def load_parent(directory: str | Path) -> Parent:
-    """Load a run to initialize a translator from. CheckpointError with a one-line message if that is
-    impossible."""
+    """Load a run to initialize a translator from. CheckpointError if that is impossible."""
     path = run_directory.resolve(directory)
     config = run_directory.read_consistent(path, lambda: checkpoint.checked_config(path))
     kind = trainable_kind(config.model)
@@ -256,8 +253,7 @@ PATH_KEYS = (
 
 
 def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """Yield the key below `data` and the path of the input files that a configuration names, missing ones
-    included; pipes are left out."""
+    """Yield key below `data` and path of each input file of a configuration, missing ones too; no pipes."""
     values = [(item.name, getattr(config, item.name)) for item in fields(config) if item.name in STAMPED_KEYS]
     for key, path in (*values, *listed_files(config)):
         if path and path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
@@ -272,8 +268,7 @@ def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
 
 
 def take_stamps(config: DataConfig) -> dict[str, Stamp]:
-    """Take a stamp of each input file that a configuration names, by its key below `data`. DataError for a
-    file that cannot be read."""
+    """A stamp of each input file, by its key below `data`. DataError for a file that cannot be read."""
     return {key: manifest.stamp(path) for key, path in named_files(config)}
 
 
@@ -306,9 +301,8 @@ def check_inputs(config: DataConfig, directory: Path) -> None:
 
 def check_new_run(config: RunConfig, config_path: str) -> None:
     """Check a configuration before its run is created: no input lies in the run's folder, languages and
-    subword settings fit together, and the run to start from exists. `config_path`: the configuration's file,
-    or empty. ConfigError, CheckpointError for the run to start from, DataError for a malformed file of
-    subwords."""
+    subword settings fit together, the run to start from exists. `config_path`: its file, or empty.
+    ConfigError, CheckpointError for the run to start from, DataError for malformed subwords."""
     if config.init_from:
         run_directory.check_version(run_directory.resolve(config.init_from))
     inputs = {"CONFIG.yaml": config_path, **{key: str(get_value(config, key)) for key in PATH_KEYS}}
@@ -376,7 +370,6 @@ KINDS: Registry[TrainableKind] = Registry(
 
 
 def trainable_kind(settings: ModelConfig | LMConfig) -> TrainableKind:
-    """Look up the kind of model that a section `model` or `lm` describes. Its `type` must be one of a kind in
-    KINDS."""
+    """The kind of model that a section `model` or `lm` describes. Its `type` must be one in KINDS."""
     section = "lm" if isinstance(settings, LMConfig) else "model"
     return next(kind for kind in KINDS.values() if kind.section == section and settings.type in kind.types)

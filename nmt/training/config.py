@@ -359,8 +359,7 @@ def check_languages(config: RunConfig) -> None:
 
 
 def side_paths(data: DataConfig, side: str) -> list[str]:
-    """The files of a side whose names may end in its language. A phrase table, which has both sides, is not
-    one of them."""
+    """The files of a side whose names may end in its language; not a phrase table, which has both."""
     listed = [getattr(corpus, side) for corpus in data.corpora]
     return listed + [path for key in LANGUAGE_FILES[side] if (path := str(getattr(data, key)))]
 

@@ -186,8 +186,7 @@ def load(path: str, overrides: Sequence[str] = (), preset: str | None = None) ->
 
 
 def from_mapping(content: Mapping[str, object], preset: str | None = None) -> RunConfig:
-    """Build a configuration from nested dictionaries. `preset` and checks as in `load`; ConfigError without
-    line numbers."""
+    """Build a configuration from nested dictionaries; `preset`, errors as in `load`, without line numbers."""
     try:
         plain = OmegaConf.to_container(OmegaConf.create(dict(content)))
     except OmegaConfBaseException as error:
@@ -197,8 +196,7 @@ def from_mapping(content: Mapping[str, object], preset: str | None = None) -> Ru
 
 
 def assemble(parts: list[ConfigPart], preset: str | None) -> RunConfig:
-    """Merge parts into a checked configuration; later parts win over earlier ones and over a preset.
-    ConfigError as from `load`."""
+    """Merge parts into a checked configuration; later ones win, all over a preset. Errors as from `load`."""
     defaults = preset_parts(preset, parts)
     schema, kind = choose_schema([*defaults, *parts])
 
@@ -241,9 +239,8 @@ def check_types(config: RunConfig) -> None:
 
 
 def check_config(config: RunConfig) -> None:
-    """ConfigError for a value out of range, and for values that contradict each other. Sets what follows from
-    other settings: languages from file names, and no BLEU and no beam for a language model or an aligned
-    model."""
+    """ConfigError for values out of range or that contradict each other. Sets what follows from others:
+    languages from file names; no BLEU and no beam for a language model or an aligned model."""
     if not config.run:
         raise ConfigError("run is missing; name the run directory, e.g. run: runs/first")
     settings.check(config)
@@ -284,8 +281,7 @@ def preset_parts(preset: str | None, parts: Sequence[ConfigPart]) -> list[Config
 
 
 def parse_override(override: str) -> ConfigPart:
-    """Parse `section.key=value` into a configuration that sets this key alone. ConfigError if it is
-    malformed."""
+    """Parse `section.key=value` into a configuration of this key. ConfigError if it is malformed."""
     key, equals, value = override.partition("=")
     excerpt = override if len(override) <= 2 * LONGEST else f"{override[: 2 * LONGEST]}..."
     if not equals or not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", key, re.ASCII):
@@ -352,8 +348,7 @@ def merge(config: DictConfig, part: ConfigPart, schema: Schema) -> DictConfig:
 
 
 def nested_keys(content: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, object]]:
-    """Yield every dotted key of nested sections, after `prefix`, with its value; keys in a list look like
-    `corpora[0].name`."""
+    """Yield every dotted key (in lists `corpora[0].name`) of sections, after `prefix`, and its value."""
     for key, value in content.items():
         yield f"{prefix}{key}", value
         if isinstance(value, dict):

@@ -42,8 +42,7 @@ FEWEST_MERGES = 100
 
 @dataclass(frozen=True)
 class Cost:
-    """A speed measurement, and what follows from it for the whole training. Units are those of the target,
-    end symbols included."""
+    """A measured speed, and what follows for the whole training. Units: of the target, with end symbols."""
 
     device: str
     parameters: int
@@ -130,9 +129,8 @@ def take_sample(config: RunConfig, sides: tuple[SideReport, SideReport], folder:
 
 
 def fewer_merges(merges: int, sides: tuple[SideReport, SideReport], rows: Sequence[tuple[str, ...]]) -> int:
-    """Number of BPE merges that split the words of the sample about as finely as `merges` split those of the
-    whole text; 0 if `merges` is 0. `sides`: reports on the words of the whole text; `rows`: the line pairs of
-    the sample."""
+    """Number of BPE merges that split the words of the sample about as finely as `merges` those of the whole
+    text; 0 for 0. `sides`: reports on the whole text's words; `rows`: the line pairs of the sample."""
     if not merges:
         return 0
     words = sum(len(side.words) for side in sides)
@@ -207,8 +205,7 @@ def validation_seconds(config: RunConfig, sample: TrainingSample, job: TrainingJ
 
 
 def make_job(config: RunConfig, sample: TrainingSample, device: str) -> TrainingJob:
-    """Create a training job that trains a new model on the sample, with the sizes of the whole text's
-    vocabularies."""
+    """Create a job that trains a new model on the sample, with the whole text's vocabulary sizes."""
     training = config.training
     torch.manual_seed(config.seed)
     model = make(
@@ -257,8 +254,7 @@ def epoch_batches(config: RunConfig, sample: TrainingSample, stream: Stream) -> 
 
 
 def planned_epochs(config: RunConfig, updates: float) -> float:
-    """Number of epochs until a limit ends training, given the number of updates per epoch; 0 if no limit is
-    set."""
+    """Epochs until a limit ends training, given the updates per epoch; 0 if no limit is set."""
     limits = [float(config.training.max_epochs)] if config.training.max_epochs else []
     if config.training.max_steps:
         limits.append(config.training.max_steps / updates)
@@ -267,8 +263,7 @@ def planned_epochs(config: RunConfig, updates: float) -> float:
 
 @contextmanager
 def silent() -> Iterator[None]:
-    """Context that suppresses log messages up to warnings, which would describe the sample instead of the
-    text."""
+    """Context that suppresses log messages up to warnings: they would describe the sample, not the text."""
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -22,8 +22,7 @@ from nmt.training.validation import DevScore
 
 @dataclass
 class TrainingProgress:
-    """Progress of a run; saved with every checkpoint. `log_cost` and `log_words` are sums since the last log
-    line."""
+    """Progress of a run; saved with checkpoints. `log_cost` and `log_words`: sums since the last log line."""
 
     step: int = 0  # updates
     epoch: int = 0
@@ -102,8 +101,7 @@ class TrainingJob:
         self, model: Trainable, stream: Stream, validate: Callable[[], DevScore] | None = None
     ) -> None:
         """Set the model with its initial weights and the training batches; creates the optimizer and, with
-        training.ema, the average of the weights. `validate`: computes the development scores; None without a
-        development set."""
+        training.ema, the average of the weights. `validate`: computes the development scores, if any."""
         config = self.training
         self.model, self.stream, self.validate = model, stream, validate
         self.optimizer = make_optimizer(
@@ -160,8 +158,7 @@ class TrainingJob:
         return bf16_products(self.model.device, getattr(self.model, "autocast", False))
 
     def use_average(self) -> AbstractContextManager[None]:
-        """Context in which the model has the weights to validate and save: their moving average, if there is
-        one."""
+        """Context in which the model has the weights to validate and save: their moving average, if any."""
         return self.average.in_place() if self.average else nullcontext()
 
 

@@ -210,8 +210,7 @@ class WeightsFile:
     taken: set[str] = field(default_factory=set)
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """A tensor in float32. DataError if it is missing, has another shape or type, or a value that is not
-        finite."""
+        """A tensor in float32. DataError if it is missing, not finite, or of another shape or type."""
         if name not in self.tensors:
             raise DataError(f"{self.path}: has no {name}, expected {self.size(shape)}; copy it again")
         value = self.tensors[name]
@@ -304,8 +303,7 @@ def rows(values: Tensor, vocab: MarianVocab) -> Tensor:
 
 
 def check_positions(weights: WeightsFile, name: str, settings: MarianSettings) -> None:
-    """DataError if the file has position vectors, as older versions of the library wrote, and they are not
-    Marian's sinusoids."""
+    """DataError for position vectors, as older versions wrote them, that are not Marian's sinusoids."""
     if name not in weights.tensors:
         return
     positions = weights.take(name, settings.positions, settings.embedding)

@@ -37,8 +37,7 @@ class Adadelta(Optimizer):
             update(params, grads, squares, deltas, lr, rho, eps)
 
     def tensors(self, parameter: Parameter) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Return a parameter, its gradient, G and D as flat tensors (n,). Creates G and D, filled with 0, for
-        a parameter that has none yet."""
+        """A parameter, its gradient, G and D, which are created with 0 if missing, as flat tensors (n,)."""
         state = self.state[parameter]
         if not state:
             state["square_avg"] = torch.zeros_like(parameter, memory_format=torch.contiguous_format)
@@ -147,14 +146,12 @@ def clip(parameters: Iterable[Parameter], threshold: float) -> float | Tensor:
 
 
 def ema_decay(step: int, decay: float) -> float:
-    """d_t: the share of the average that update `step` keeps; updates are counted from 1. `decay`: the limit
-    that d_t approaches."""
+    """d_t: the share of the average that update `step`, from 1, keeps. `decay`: the limit of d_t."""
     return min(decay, (step + 1) / (step + 10)) if step > 1 else 0.0
 
 
 class WeightAverage:
-    """Exponential moving average of a model's weights. The model itself keeps the raw weights, with which
-    training continues."""
+    """Exponential moving average of a model's weights; the model trains on with the raw ones."""
 
     def __init__(self, parameters: Iterable[Parameter], decay: float) -> None:
         self.decay = decay
@@ -174,8 +171,7 @@ class WeightAverage:
 
     @contextmanager
     def in_place(self) -> Iterator[None]:
-        """Context in which the model has the averaged weights; afterwards it has its own weights again, bit
-        for bit."""
+        """Context in which the model has the averaged weights; then its own again, bit for bit."""
         raw = [weight.clone() for weight in self.weights]
         with torch.no_grad():
             torch._foreach_copy_(self.weights, self.mean)

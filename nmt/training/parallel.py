@@ -86,9 +86,8 @@ class Team:
         return self.rank == 0
 
     def wrap(self, model: Trainable) -> None:
-        """Wrap a model so that its gradients are averaged over all processes. ConfigError for a model that
-        carries its state through the text, or that has a part with `one_process`, the reason why it needs a
-        single process."""
+        """Average a model's gradients over all processes. ConfigError for a model that carries its state
+        through the text, or with a part that has `one_process`, the reason why it needs a single process."""
         if self.size == 1:
             return
         if getattr(model, "carries", False):
@@ -112,8 +111,7 @@ class Team:
         return 0 < batches % self.size <= self.rank
 
     def exchange(self, last: bool) -> AbstractContextManager[None]:
-        """Context for the forward and backward pass of a batch: gradients are exchanged only with the last
-        batch of an update."""
+        """Context for the passes of a batch: gradients are exchanged only with an update's last batch."""
         return nullcontext() if last or self.costs is None else self.costs.no_sync()
 
     def cost(self, batch: AnyBatch, smoothing: float) -> Tensor:
@@ -207,8 +205,7 @@ class Team:
             )
 
     def leave(self) -> None:
-        """Let all processes end together. One that ended while another still validates or saves would break
-        its connections."""
+        """End all processes together: one that left others validating would break their connections."""
         if self.size > 1:
             self.broadcast()
             dist.barrier(self.counting)
@@ -240,8 +237,7 @@ def report_lost_process() -> Iterator[None]:
 
 
 def grace_period() -> float:
-    """Seconds to wait for another process that holds the run directory: under torchrun, it may be about to
-    end."""
+    """Seconds to wait for another process in the run directory, which under torchrun may be ending."""
     return GRACE if "TORCHELASTIC_RUN_ID" in os.environ else 0.0
 
 

@@ -55,9 +55,8 @@ class ParallelData:
 
 
 def training_text(config: DataConfig, folder: Path | None = None, show_bar: bool = False) -> TokenizedText:
-    """The training text that a configuration names: that of a translator, of a language model, or of a phrase
-    table. `folder`: where its temporary file is written, if the folder exists; `show_bar`: show a progress
-    bar."""
+    """The training text that a configuration names: of a translator, a language model, or a phrase table.
+    `folder`: of its temporary file, if the folder exists; `show_bar`: show a progress bar."""
     paths = [config.train_source, config.train_target, config.train_text, config.phrase_table]
     listed = ListedText(config.corpora) if config.corpora else None
     return TokenizedText(
@@ -87,8 +86,7 @@ def make_sides(config: DataConfig, text: TokenizedText | None = None) -> tuple[P
 
 
 def training_pairs(config: DataConfig, pipelines: Pipelines, text: TokenizedText) -> Iterator[Pair]:
-    """Yield the training pairs as words, before subwords. DataError for text or a phrase table that is
-    malformed."""
+    """Yield the training pairs as words, before subwords. DataError for malformed text or tables."""
     if config.phrase_table:
         return text.show_progress(table_pairs(config), "pairs", "reading")
     return ((words, target_words) for words, target_words in text.words(*pipelines))
@@ -202,8 +200,7 @@ def add_tags(config: DataConfig, pairs: Iterator[Pair], text: TokenizedText) -> 
 
 
 def epoch_counts(config: DataConfig, corpus: Corpus) -> list[int]:
-    """Compute and log the number of pairs per epoch from each of several corpora; empty for a single
-    corpus."""
+    """Compute and log how many pairs of each corpus an epoch has; empty for a single corpus."""
     if not config.corpora:
         return []
     counts = corpora.epoch_counts(corpus.parts, config.corpora, config.temperature)
@@ -282,8 +279,7 @@ def unknown_share(texts: Sequence[list[int]]) -> float:
 
 
 def warn_of_unknown(side: str, share: float, pipeline: TextPipeline) -> None:
-    """Log a warning if the share of unknown units in the development text is above UNKNOWN. `side`: source,
-    target or text."""
+    """Warn if more than UNKNOWN of the development units are unknown. `side`: source, target or text."""
     if share > UNKNOWN:
         log.warning("development %s: %.2f%% are unknown: %s", side, 100 * share, remedy(pipeline))
 

@@ -61,8 +61,7 @@ class ParallelTexts:
 
 @dataclass
 class Proposal:
-    """A proposed configuration: the preset, and the settings that differ from it or from the defaults, each
-    with its reason."""
+    """A proposed configuration: the preset, and what differs from it or from the defaults, with reasons."""
 
     run: str
     preset: str
@@ -159,8 +158,7 @@ def max_length(report: PairReport, subwords: bool) -> tuple[int, str]:
 
 
 def side_values(side: SideReport, language: str) -> Values:
-    """Settings of `data.source` or `data.target` that differ from the defaults. `language`: empty if
-    unknown."""
+    """Settings of `data.source` or `data.target` other than defaults. `language`: empty if unknown."""
     values: Values = {}
     segmented = bool(side.counts["subwords"])
     raw = not segmented and not side.punctuation.is_tokenized() and (not language or is_spaceless(language))

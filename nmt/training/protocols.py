@@ -77,12 +77,10 @@ TrainingObserver = Callable[[str, int, Mapping[str, float]], None]
 
 
 class Callback:
-    """A part of a model, a `torch.nn.Module`, that the training loop notifies of its progress. The methods
-    here do nothing."""
+    """A part of a model, a `torch.nn.Module`, that is notified of training. Methods here do nothing."""
 
     def on_start(self, epoch_updates: int) -> None:
-        """Called before the first update whenever training starts or resumes; `epoch_updates`: updates of an
-        epoch."""
+        """Called before the first update of each start. `epoch_updates`: updates of an epoch."""
 
     def on_update(self, step: int) -> None:
         """Called after each update, with its number from 1."""

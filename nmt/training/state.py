@@ -101,8 +101,7 @@ class Clock:
     `rate` or since this start."""
 
     def __init__(self, earlier_seconds: float, words: int = 0) -> None:
-        """`earlier_seconds`: seconds of earlier starts; `words`: words that they read after their last call
-        of `rate`."""
+        """`earlier_seconds`: of earlier starts; `words`: read in them after their last call of `rate`."""
         self.words_before = words
         self.mark = self.last = time.monotonic()
         self.start = self.mark - earlier_seconds
@@ -135,9 +134,8 @@ class Clock:
 
 
 class Board:
-    """Curves for TensorBoard, if it is installed, and for the observers of the training. TensorBoard is
-    imported only with the first value, so that it does not delay the first update. UserError if the curves
-    cannot be written."""
+    """Curves for TensorBoard, if it is installed (imported with the first value, so as not to delay the first
+    update), and for the observers of the training. UserError if they cannot be written."""
 
     def __init__(
         self, directory: Path, wanted: bool, step: int, observers: Sequence[TrainingObserver] = ()
@@ -253,8 +251,7 @@ def save(job: TrainingJob, tables: Sequence[LogTable]) -> None:
 
 
 def check_finite(job: TrainingJob) -> None:
-    """UserError for weights that are not finite numbers: they are never saved. One update with too high a
-    learning rate can cause them."""
+    """UserError for weights that are not finite, never saved; too high a learning rate can cause them."""
     for name, parameter in job.model.named_parameters():
         if not math.isfinite(float(parameter.detach().sum())) and not bool(parameter.isfinite().all()):
             raise UserError(
@@ -264,8 +261,7 @@ def check_finite(job: TrainingJob) -> None:
 
 
 def load_state(directory: Path) -> TrainingState | None:
-    """Load the last saved training state; None if nothing has been saved yet. CheckpointError if it is
-    damaged."""
+    """Load the last saved training state; None before the first. CheckpointError if it is damaged."""
     if not (directory / STATE).exists():
         return None
     run_directory.verify(directory, INDEX)
@@ -278,8 +274,7 @@ def load_state(directory: Path) -> TrainingState | None:
 
 
 def saved_position(directory: Path, state: TrainingState) -> tuple[TrainingProgress, tuple[int, int]]:
-    """The progress in a saved state, and the sizes of train.tsv and dev.tsv in bytes. CheckpointError for a
-    damaged state."""
+    """The progress in a state, and bytes of train.tsv and dev.tsv. CheckpointError if it is damaged."""
     try:
         train_size, dev_size = map(int, state["sizes"])
         return TrainingProgress(**state["progress"]), (train_size, dev_size)  # type: ignore[arg-type]
@@ -311,8 +306,7 @@ def restore(job: TrainingJob, state: TrainingState) -> None:
 
 
 def load_weights(job: TrainingJob, state: TrainingState) -> None:
-    """Load the last saved weights, and their moving average if training maintains one. CheckpointError if
-    they do not fit the model."""
+    """Load the last weights, and their moving average if there is one. CheckpointError unless they fit."""
     checkpoint.load_weights(job.model, weights_path(job.directory, job.progress.step))
     if "raw" in state:
         if job.average:
@@ -324,8 +318,7 @@ def load_weights(job: TrainingJob, state: TrainingState) -> None:
 
 
 def tidy(directory: Path, progress: TrainingProgress) -> None:
-    """Clean up a run after a kill: write the index that its saved progress implies, and remove weights that
-    it does not name."""
+    """Clean up after a kill: write the index of the saved progress, remove weights that it does not name."""
     stale = tuple(
         weights_path(directory, step).name
         for step in run_directory.steps(directory)
@@ -336,8 +329,7 @@ def tidy(directory: Path, progress: TrainingProgress) -> None:
 
 
 def move(carried: Carried, device: torch.device) -> Carried:
-    """Move a state that is carried from batch to batch (a tensor, a tuple of tensors, or None) to a
-    device."""
+    """Move a carried state (a tensor, a tuple of tensors, or None) to a device."""
     if isinstance(carried, tuple):
         return tuple(part.to(device) for part in carried)
     return None if carried is None else carried.to(device)

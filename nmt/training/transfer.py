@@ -95,8 +95,7 @@ def row_words(model: object, vocabs: tuple[Vocab, Vocab]) -> Mapping[str, Sequen
 
 
 def shared_rows(theirs: Sequence[str], ours: Sequence[str]) -> tuple[Tensor, Tensor]:
-    """Indices of the entries that occur in both lists: (n,) in `theirs`, (n,) in `ours`, in the order of
-    `ours`."""
+    """Indices of the entries in both lists: (n,) in `theirs`, (n,) in `ours`, in the order of `ours`."""
     row_of = {word: row for row, word in enumerate(theirs)}
     pairs = [(row_of[word], row) for row, word in enumerate(ours) if word in row_of]
     parent = torch.tensor([a for a, _ in pairs], dtype=torch.long)
@@ -122,8 +121,7 @@ def vectors_file(config: RunConfig, side: str) -> str:
 
 
 def read_vectors(config: RunConfig, side: str, vocab: Vocab) -> PretrainedVectors:
-    """Read the pretrained vectors of a side. DataError for a malformed file, and for one that has none of the
-    vocabulary's words."""
+    """Read the pretrained vectors of a side. DataError for a malformed file, or one without its words."""
     path, section = vectors_file(config, side), "lm" if config.lm else "model"
     size: int = getattr(config.lm or config.model, "embedding")  # noqa: B009  # of models with `vector_sides`
     vectors = dict(word_vectors.read(path, vocab.ids, size, f"{section}.embedding"))
@@ -169,16 +167,14 @@ def put_vectors(table: nn.Embedding, vectors: PretrainedVectors) -> None:
 
 
 def freeze_rows(table: nn.Embedding, ids: Tensor) -> None:
-    """Freeze the rows `ids` (n,) by setting their gradient to 0; no optimizer here moves a weight whose
-    gradient was always 0."""
+    """Freeze the rows `ids` (n,) by a gradient of 0: no optimizer here moves a weight that always had it."""
     learned = torch.ones(table.num_embeddings, 1, device=table.weight.device)
     learned[ids.to(learned.device)] = 0
     table.weight.register_hook(lambda grad: grad * learned)
 
 
 def report_vectors(vectors: PretrainedVectors, vocab: Vocab, side: str, path: str) -> None:
-    """Log how many words have a pretrained vector, and their share of the training text. `path`: the file of
-    the vectors."""
+    """Log how many words, and what share of the text, have a pretrained vector. `path`: of the vectors."""
     total = sum(vocab.counts.values())
     running = sum(vocab.counts.get(word, 0) for word in vocab.decode(vectors.ids.tolist()))
     log.info(

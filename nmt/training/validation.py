@@ -86,8 +86,7 @@ def bleu_tokenizer(requested: str, data: DataConfig) -> str:
 
 
 def validate_translator(model: AnyModel, dev: DevSet, beam_size: int, chrf: bool = False) -> DevScore:
-    """Compute the cost of the development pairs and, unless `beam_size` is 0, BLEU of their translations,
-    with `chrf` also chrF2."""
+    """The cost of the development pairs and, unless `beam_size` is 0, BLEU, with `chrf` also chrF2."""
     with evaluating(model):
         score = DevScore(cost=dev_cost(model, dev.pairs))
         if beam_size:
@@ -124,8 +123,7 @@ def validate_aligned(model: AlignedModel, pairs: Sequence[AlignedPair]) -> DevSc
 
 @contextmanager
 def evaluating(model: Trainable) -> Iterator[None]:
-    """Context in which a model is in evaluation mode, without dropout; afterwards it has its previous mode
-    again."""
+    """Context in which a model is in evaluation mode, without dropout; then in its previous mode."""
     training = model.training
     model.train(False)
     try:
@@ -146,8 +144,7 @@ def dev_cost(model: AnyModel | LanguageModel, pairs: Sequence[tuple[Ids, Ids]]) 
 
 
 def running_cost(model: LanguageModel, corpus: Corpus, tracks: int = TRACKS) -> float:
-    """Mean -log p of a unit of running text, end symbols included; natural logarithm. The text is read in
-    `tracks` parallel parts."""
+    """Mean -log p of a unit of running text, read in `tracks` parts, with end symbols; natural log."""
     total, units = 0.0, 0
     carried: Carried = None
     for chunk in ChunkStream(join_sentences(corpus), tracks, STEPS).batches(0):
@@ -158,8 +155,7 @@ def running_cost(model: LanguageModel, corpus: Corpus, tracks: int = TRACKS) -> 
 
 
 def translations(model: AnyModel, dev: DevSet, beam_size: int) -> list[str]:
-    """Translate the development set by beam search: the best translation of each line, as nmt-translate
-    writes it."""
+    """Translate the development set by beam search: each line's best, as nmt-translate writes it."""
     full = [part for parts in dev.sources for part in parts if len(part) or dev.tokenized]
     hypotheses = iter(search(model, full, BeamConfig(beam_size=beam_size)))
     lines, target = [], dev.target.for_text(dev.tokenized)

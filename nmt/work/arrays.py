@@ -22,8 +22,7 @@ def sorted_order(rows: UINT, columns: int) -> Int64s:
 
 
 def group_starts(rows: UINT, columns: int) -> Int64s:
-    """Index of the first row of each group of sorted rows whose first `columns` columns are equal:
-    (groups,)"""
+    """Index of the first of all sorted rows with the same first `columns` columns: (groups,)"""
     new = np.ones(len(rows), bool)
     new[1:] = (rows[1:, :columns] != rows[:-1, :columns]).any(1)
     return np.flatnonzero(new)

@@ -33,8 +33,7 @@ def shorten_log(stream: BatchedSend) -> None:
 
 
 class JobWatch(SchedulerPlugin):
-    """Watches one job for as long as its client is connected. `name`: of the job; `client`: Dask's id of the
-    client."""
+    """Watches the job `name` for as long as its client, of Dask's id `client`, is connected."""
 
     def __init__(self, name: str, client: str) -> None:
         self.name, self.client = name, client

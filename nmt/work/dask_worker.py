@@ -131,6 +131,5 @@ class JobPlugin(WorkerPlugin):
 
 
 def reschedule(task: object) -> object:
-    """Raise Reschedule, so that another worker computes the chunk; replaces the function of a job on a worker
-    that cannot take part."""
+    """Raise Reschedule, so that another worker computes the chunk: on a worker that cannot take part."""
     raise Reschedule

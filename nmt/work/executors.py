@@ -89,8 +89,7 @@ SHOWN_RANGES = 10  # ranges of lines named in the error
 
 @dataclass(frozen=True)
 class Lost:
-    """The result of a task that could not be computed. `reason`: a clause such as `three workers died while
-    computing this`."""
+    """The result of a task that could not be computed. `reason`: a clause, as in KILLED."""
 
     reason: str
 
@@ -114,8 +113,7 @@ class LostLines:
     reason: str = ""
 
     def add(self, first: int, last: int, lost: Lost) -> None:
-        """Add the lines of a lost chunk, from `first` to `last`, inclusive and counted from 1; chunks come in
-        order."""
+        """Add the lines of a lost chunk, `first` to `last`, inclusive, from 1; chunks come in order."""
         self.reason = self.reason or lost.reason
         if self.ranges and self.ranges[-1][1] == first - 1:
             first = self.ranges.pop()[0]
@@ -272,8 +270,7 @@ def sendable(error: Exception) -> Exception:
 
 
 def make_compute_or_fail(make_compute: Callable[[], Callable[[Task], Result]]) -> Callable[[Task], Result]:
-    """Load the plugins and call `make_compute`; if that fails, return a function that raises this error for
-    every task."""
+    """Load plugins and call `make_compute`; if that fails, return a function that raises its error."""
     try:
         plugins.load()
         return make_compute()
@@ -468,8 +465,7 @@ class Dask(Generic[Task, Result]):
 
 
 def warn_of_refusal(event: tuple[float, str]) -> None:
-    """Log a warning about a worker that joined later and was closed because it cannot take part. `event`:
-    (time, reason)."""
+    """Log a warning about a worker that came later and cannot take part. `event`: (time, reason)."""
     log.warning("%s; it does not take part", event[1])
 
 
@@ -481,8 +477,7 @@ Result_co = TypeVar("Result_co", covariant=True)
 
 
 class Executor(Protocol[Task_contra, Result_co]):
-    """Context manager that computes tasks. Everything that it starts ends with the block, immediately after
-    an error."""
+    """Context manager that computes tasks. All that it starts ends with the block, at once on errors."""
 
     def __init__(
         self,

@@ -26,8 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SlurmConfig:
-    """The keys of FILE, which is YAML. Empty ones keep the values of dask-jobqueue's own configuration, if
-    the site has one."""
+    """The keys of FILE, which is YAML. Empty: as in the site's configuration of dask-jobqueue."""
 
     jobs: int = number(1, least=1, help="number of jobs to submit")
     cores: int = number(1, least=1, help="cores of a job, each with a worker of its own")
@@ -44,8 +43,7 @@ class SlurmConfig:
 
 
 def read_config(path: str) -> SlurmConfig:
-    """Read FILE. DataError for a file that cannot be read; ConfigError for one that is not YAML, an unknown
-    key or a wrong value."""
+    """Read FILE. DataError if it cannot be read; ConfigError for bad YAML, an unknown key or wrong value."""
     text = "\n".join(files.read_lines(path))
     try:
         values = OmegaConf.to_container(parse(text))

@@ -56,8 +56,7 @@ def damaged_file(path: Path) -> Damaged:
 
 
 def write_parts(path: Path, parts: Iterable[Part]) -> None:
-    """Write a file of parts, completely or not at all. UserError if that fails, for example on a full
-    disk."""
+    """Write a file of parts, completely or not at all. UserError if that fails."""
     views = [memoryview(part if isinstance(part, bytes) else part.data) for part in parts]
     buffers = [view if view.c_contiguous else memoryview(view.tobytes()) for view in views]
     sizes = [buffer.nbytes for buffer in buffers]
@@ -173,8 +172,7 @@ def begin_worker(worker: StageWorker) -> StageWorker:
 
 
 def ensure_file(path: Path, make: Callable[[], Iterable[Part]]) -> None:
-    """Write the parts that `make` computes to a file, unless it exists and is complete. UserError as from
-    `write_parts`."""
+    """Write the parts that `make` computes, unless the file is complete. UserError as from `write_parts`."""
     if not is_complete(path):
         write_parts(path, make())
 

@@ -25,8 +25,7 @@ from nmt.io.manifest import Entries
 
 
 def read_settings(path: Path) -> dict[str, object] | None:
-    """Read recorded settings; None if there is no file, or no folder. DataError for a file that is not a JSON
-    object."""
+    """Read recorded settings; None without a file or folder. DataError for a file that is no JSON object."""
     try:
         settings = json.loads(files.read_small(path).decode("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
@@ -43,14 +42,12 @@ def damaged_settings(path: Path) -> DataError:
 
 
 def write_settings(path: Path, settings: Mapping[str, object]) -> None:
-    """Record the settings with which a job starts, which JSON must be able to express. UserError if the file
-    cannot be written."""
+    """Record the settings, as JSON, with which a job starts. UserError if that fails."""
     files.write_text(path, [json.dumps(settings)])
 
 
 def changed_settings(recorded: Mapping[str, object], settings: Mapping[str, object]) -> list[str]:
-    """Names of the settings that differ from the recorded ones, in which JSON has turned tuples into
-    lists."""
+    """Names of the settings that differ from the recorded ones, in which tuples have become lists."""
     now = json.loads(json.dumps(settings))
     return [key for key in now if now[key] != recorded.get(key)]
 
@@ -111,15 +108,13 @@ def lock_job(output: str, command: str) -> Iterator[None]:
 
 
 def has_results(folder: Path) -> bool:
-    """Whether a job folder holds results, that is, a non-empty file other than its settings, its lock and an
-    unfinished output."""
+    """Whether a job folder has a non-empty file besides its settings, lock and unfinished output."""
     excluded = (SETTINGS, locks.FILE, files.UNFINISHED)
     return any(path.name not in excluded and path.stat().st_size for path in folder.iterdir())
 
 
 def recorded_settings(output: str) -> dict[str, object]:
-    """Read the settings of the unfinished job of an output file; {} if there is none. DataError if they are
-    damaged."""
+    """Settings of the unfinished job of an output file; {} if there is none. DataError if damaged."""
     return read_settings(job_folder_path(output) / SETTINGS) or {}
 
 
@@ -167,8 +162,7 @@ def file_digests(paths: Iterable[str | Path]) -> dict[str, str]:
 
 
 def check_digests(contents: Mapping[str, str]) -> None:
-    """DataError for a file that is missing on this machine or has another checksum. `contents`: SHA-256 by
-    path."""
+    """DataError for a file that is missing here or has another checksum. `contents`: SHA-256 by path."""
     for path, expected in contents.items():
         try:
             digest = manifest.digest(path)
@@ -228,8 +222,7 @@ def unfinished_folder(path: Path) -> Iterator[Path]:
 
 
 def remove_unfinished(folder: Path, patterns: Iterable[str]) -> None:
-    """Remove the files and folders that match glob patterns: unfinished ones of killed steps. UserError if
-    that fails."""
+    """Remove what matches glob patterns: unfinished files of killed steps. UserError if that fails."""
     try:
         for path in [path for pattern in patterns for path in folder.glob(pattern)]:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -310,8 +303,7 @@ RECORD_CHECKSUM = struct.Struct("<I")
 
 
 class ChunkRecords:
-    """File of the results of finished chunks, by number. The process that opens it must hold the lock of the
-    job folder."""
+    """File of the results of finished chunks, by number. Its process must hold the job folder's lock."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -341,8 +333,7 @@ class ChunkRecords:
                 self.end = stream.tell()
 
     def read(self, number: int) -> bytes:
-        """Read the result of a finished chunk. KeyError for a chunk that is not finished, DataError if the
-        file can no longer be read."""
+        """The result of a finished chunk. KeyError for another one, DataError if it cannot be read."""
         start, length = self.positions[number]
         try:
             with open(self.path, "rb") as stream:
@@ -352,8 +343,7 @@ class ChunkRecords:
             raise files.cannot_read(self.path, error) from error
 
     def add(self, number: int, result: bytes) -> None:
-        """Append the result of chunk `number`; a torn record at the end of the file is overwritten. UserError
-        if it cannot be written."""
+        """Append the result of chunk `number`, over a torn record at the end. UserError if that fails."""
         key = RECORD_KEY.pack(number, len(result))
         try:
             with open(self.path, "r+b" if self.path.exists() else "wb") as stream:

@@ -135,8 +135,7 @@ class OutputLayer(nn.Module):
         raise NotImplementedError
 
     def tie(self, embedding: nn.Embedding) -> None:
-        """Use the matrix of word embeddings (V, K) as the output matrix. ConfigError for a layer that
-        cannot."""
+        """Use the word embeddings (V, K) as the output matrix. ConfigError for a layer that cannot."""
         raise NotImplementedError
 
     def word_parameters(self) -> Sequence[str]:

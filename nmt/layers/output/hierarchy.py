@@ -56,8 +56,7 @@ class NodeWeights(NamedTuple):
 
 @dataclass
 class SoftmaxBlock:
-    """Softmaxes of b pairs of a feature row and a node, computed together, with at most m children per
-    node."""
+    """Softmaxes of b pairs of a feature row and a node, computed together, with at most m children each."""
 
     pairs: Tensor  # (b,) indices of the pairs
     features: Tensor  # (b, K)
@@ -121,8 +120,7 @@ def large_blocks(
 def small_blocks(
     features: Tensor, feature_rows: Tensor, nodes: Tensor, pairs: Tensor, weights: NodeWeights
 ) -> Iterator[SoftmaxBlock]:
-    """Softmaxes of nodes with few pairs. `pairs` (b,): indices of the pairs; each is computed from its own
-    copy of its node's rows."""
+    """Softmaxes of nodes with few pairs, each from its own copy of its node's rows. `pairs` (b,): indices."""
     first = weights.starts[nodes[pairs]]
     sizes = weights.starts[nodes[pairs] + 1] - first
     child = torch.arange(int(sizes.max()), device=nodes.device)

@@ -114,8 +114,7 @@ class NoiseContrastive(Softmax):
     def cross_entropy(
         self, features: Tensor, targets: Tensor, smoothing: float = 0.0, penalty: float = 0.0
     ) -> Tensor:
-        """In training the loss above: (N, K), (N,) -> (). It makes log Z 0, so there is no penalty. Otherwise
-        Σ -log p(target)."""
+        """In training the loss above: (N, K), (N,) -> (), without `penalty`. Otherwise Σ -log p(target)."""
         if not self.training:
             return super().cross_entropy(features, targets, smoothing, penalty)
         assert not smoothing, self.refuses["label_smoothing"]

@@ -87,8 +87,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def counted_sum(values: Tensor, counts: Tensor | None) -> Tensor:
-    """The sum of values (N, 1) in double precision, (), of those alone whose count (N, 1) is 1; without
-    `counts` of all."""
+    """The sum of values (N, 1) in double precision, (); with `counts` (N, 1), of those whose count is 1."""
     return (values if counts is None else values * counts).sum(dtype=torch.float64)
 
 
@@ -189,8 +188,7 @@ class Softmax(OutputLayer):
         return len(self.words)
 
     def weights(self) -> tuple[Tensor, Tensor | None]:
-        """The matrix G (V, K) and the bias b (V,) that scores are computed from; None for a layer without a
-        bias."""
+        """The matrix G (V, K) and the bias b (V,), or None, that scores are computed from."""
         return self.words, self.words_bias
 
     def padded_weights(self) -> tuple[Tensor, Tensor | None]:

@@ -38,8 +38,7 @@ class TreeSoftmax(Hierarchical):
         super().__init__(inputs, self.tree(np.ones(vocab_size, np.int64)), bias)
 
     def tree(self, counts: Ints) -> Hierarchy:
-        """Build the tree for words with these frequencies (V,). A tree of words at random is drawn from
-        torch's generator."""
+        """Build the tree for words with these frequencies (V,), or at random, drawn by torch's generator."""
         if self.huffman:
             return huffman(counts, self.arity)
         order = torch.randperm(len(counts)).numpy()

@@ -100,8 +100,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def score(args: argparse.Namespace) -> None:
-    """Write the pseudo-log-likelihood of each line, a natural logarithm. CheckpointError for a file that is
-    not a model."""
+    """Write the pseudo-log-likelihood (natural) of each line. CheckpointError for a file that is no model."""
     from nmt.papers.mrf.model import load_field
 
     model, vocab = load_field(Path(args.model))

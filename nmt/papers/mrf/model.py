@@ -190,8 +190,7 @@ ReportRound = Callable[[int, float], None]
 
 def train_field(config: MRFConfig, lines: Sequence[Ids], vocab_size: int, report: ReportRound) -> ChainMRF:
     """Train a Markov random field on lines of ids below `vocab_size`. The unary potentials start as logs of
-    smoothed word frequencies. `report` is called after each epoch, or each round for the objective
-    `bound`."""
+    smoothed word frequencies. `report` is called after each epoch, or each round for `bound`."""
     model = ChainMRF(config, vocab_size)
     symbols = ring(lines, config.order)
     symbols += [EOS] * (-len(symbols) % (config.order + 1))  # so that stars cover the ring
@@ -225,8 +224,7 @@ def maximize_pseudo_likelihood(model: ChainMRF, symbols: Ids, report: ReportRoun
 
 
 def maximize_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
-    """Alternate between tightening the bound and maximizing it by a few steps of L-BFGS, changing the model;
-    reports each round."""
+    """Tighten the bound and maximize it by L-BFGS in turn, changing the model; reports each round."""
     config, observed = model.config, Moments(symbols, model.order)
     delta: Tensor | None = None
     for done in range(1, config.rounds + 1):
@@ -247,8 +245,7 @@ def maximize_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
 
 
 def lower_bound(model: ChainMRF, observed: "Moments", delta: Tensor) -> Tensor:
-    """A lower bound of log p(text) / N (Jernite 2018, eq. 4.2), natural: (). `delta` (K, V): see
-    `tighten`."""
+    """A lower bound of log p(text) / N (Jernite 2018, eq. 4.2): (). `delta` (K, V): see `tighten`."""
     bound = star_log_z(model.unary, model.edges(), delta) / (model.order + 1)
     return observed.mean_potential(model) - bound
 
@@ -291,8 +288,7 @@ def field_bytes(model: ChainMRF, vocab: Vocab) -> bytes:
 
 
 def load_field(path: Path) -> tuple[ChainMRF, Vocab]:
-    """Read a model and its vocabulary. CheckpointError for a file that is missing, damaged or not such a
-    model."""
+    """Read a model and its vocabulary. CheckpointError for a file that is missing, damaged or no model."""
     content = load_tensors(path)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise CheckpointError(f"{path}: is not a Markov random field of nmt-mrf ({FORMAT})")

@@ -50,8 +50,7 @@ class DictionarySettings(Protocol):
 
 @dataclass
 class Dictionary:
-    """Tokens as tuples of symbols: single symbols first, then longer tokens in the order in which they were
-    created."""
+    """Tokens as tuples of symbols: single symbols first, then longer ones in the order of their creation."""
 
     tokens: list[tuple[str, ...]]
     counts: list[int]  # occurrences in the segmented training text
@@ -81,8 +80,7 @@ class Dictionary:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a dictionary from a file. DataError if it is truncated, of another version, or not a
-        dictionary."""
+        """Read a dictionary. DataError for a file that is truncated, of another version, or no dictionary."""
         lines = files.read_lines(path)
         size = files.promised_size(next(lines, ""), HEADER, path)
         tokens, counts = [], []
@@ -312,7 +310,6 @@ def segment(dictionary: Dictionary, symbols: Sequence[str]) -> list[tuple[str, .
 
 
 def table(dictionary: Dictionary) -> list[tuple[int, str, int]]:
-    """List the rank (from 1), the text and the count of each token, most frequent first (van Merriënboer
-    2018, table 8.1)."""
+    """Rank (from 1), text and count of tokens, the most frequent first (van Merriënboer 2018, table 8.1)."""
     ranked = sorted(zip(dictionary.tokens, dictionary.counts, strict=True), key=lambda entry: -entry[1])
     return [(rank, "".join(token), count) for rank, (token, count) in enumerate(ranked, 1)]

@@ -401,8 +401,7 @@ class MultiscaleLM(LanguageModel):
         return differences(alpha)[batch.target.steps, batch.target.order[batch.target.rows]]
 
     def lines(self, texts: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-        """log p of lines, (B,), and log α at all their positions, (T, B). Each line ends with the end
-        symbol."""
+        """log p of lines, (B,), and log α at all their positions, (T, B). Lines end with the end symbol."""
         lengths = torch.tensor([len(text) for text in texts])
         # End symbols after the end are read but not counted.
         symbols = torch.full((len(texts), int(lengths.max())), EOS)

@@ -42,8 +42,7 @@ def layer_computations(
     model: RecurrentLM, token_ids: Tensor, state: Tensor | None
 ) -> tuple[Sequence[LayerComputation], Tensor]:
     """Read running text (T,) from a state, or with None from the beginning. Returns how much each layer
-    computed, and the state after the text; for a model whose cells compute everything an empty list, and the
-    state before the text."""
+    computed, and the state after the text; an empty list and the first state if cells compute everything."""
     hidden, layers, after = model.embedding(token_ids), [], []
     start = model.zeros(1) if state is None else state
     for cell, part in zip(model.cells, torch.split(start, model.state_sizes, 1), strict=True):
