@@ -26,19 +26,16 @@ class AlignedBatch:
     lengths: list[int]  # of each target, end symbol included
 
     def to(self, device: torch.device | str) -> "AlignedBatch":
-        """A copy on another device."""
         return AlignedBatch(
             self.contexts.to(device), self.windows.to(device), self.words.to(device), self.lengths
         )
 
     @property
     def sentences(self) -> int:
-        """The number of pairs in the batch."""
         return len(self.lengths)
 
     @property
     def target_tokens(self) -> int:
-        """Number of target words, end symbols included."""
         return len(self.words)
 
     @property
@@ -81,7 +78,6 @@ class AlignedStream(BatchStream):
     def batches(  # type: ignore[override]
         self, epoch: int, start: int = 0, share: Share = ALL_BATCHES
     ) -> Iterator[AlignedBatch]:
-        """Yield the batches of an epoch, from batch `start` on, that belong to `share`."""
         for rows in self.rows(epoch, start, share):
             yield make_aligned_batch([aligned_pair(self.corpus, int(row)) for row in rows], self.shape)
 

@@ -279,7 +279,6 @@ class Guidance:
     shares: Tensor  # (K,) shares of a token's attention, times the weight of guidance in the cost
 
     def to(self, device: torch.device | str) -> "Guidance":
-        """A copy on another device."""
         return Guidance(self.tokens.to(device), self.positions.to(device), self.shares.to(device))
 
 
@@ -295,7 +294,6 @@ class Batch(TensorFields):
     counted: Tensor | None = None  # (N_target,) 1 for a token of the target, 0 for padding; None: all count
 
     def to(self, device: torch.device | str) -> "Batch":
-        """A copy on another device."""
         return replace(super().to(device), guidance=self.guidance and self.guidance.to(device))
 
     def pad(self, source_steps: int, target_steps: int, sentences: int) -> "Batch":
@@ -316,12 +314,10 @@ class Batch(TensorFields):
 
     @property
     def sentences(self) -> int:
-        """The number of pairs in the batch."""
         return len(self.source.order)
 
     @property
     def target_tokens(self) -> int:
-        """Number of target tokens, end symbols included."""
         return len(self.target.ids)
 
     @property
@@ -405,7 +401,6 @@ class BatchStream:
         self.seed = seed
 
     def count(self, epoch: int) -> int:
-        """The number of batches of an epoch."""
         if not self.tokens:
             return -(-self.total // self.batch_size)
         pairs = self.pairs(epoch)
@@ -546,11 +541,9 @@ class GuidedStream:
         self.stream, self.links, self.weight = stream, links, weight
 
     def count(self, epoch: int) -> int:
-        """The number of batches of an epoch."""
         return self.stream.count(epoch)
 
     def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[Batch]:
-        """Yield the batches of an epoch, from batch `start` on, that belong to `share`."""
         part = epoch, start, share
         for rows, batch in zip(self.stream.rows(*part), self.stream.batches(*part), strict=True):
             pairs = [row_links(self.links, int(row)) for row in rows]

@@ -73,11 +73,9 @@ class ChunkStream:
         self.length = len(text) // max(1, self.tracks)
 
     def count(self, epoch: int) -> int:
-        """The number of chunks of an epoch."""
         return -(-self.length // self.steps)
 
     def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[TrackChunk]:
-        """Yield the chunks of an epoch, from number `start` on, that belong to `share`."""
         origin = np.arange(self.tracks) * self.length
         for number in filter(share.has, range(start, self.count(epoch))):
             steps = np.arange(number * self.steps, min(self.length, (number + 1) * self.steps))

@@ -307,7 +307,6 @@ class FeatureLM(SoftmaxLM):
     embedding: nn.Module  # word ids (N,) -> vectors (N, E)
 
     def word_embedding(self, side: str) -> nn.Module:
-        """Implements `WordEmbeddings` of nmt/models/protocols.py; there is one `side` only."""
         return self.embedding
 
     def reorder(self, state: Tensor, rows: Tensor) -> Tensor:

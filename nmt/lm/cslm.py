@@ -138,7 +138,6 @@ class CSLM(FeatureLM):
         return torch.stack(columns, 1)
 
     def read(self, batch: Batch) -> Tensor:
-        """Features for each word of some sentences, in packed order: (N, K)"""
         return self.features(self.contexts(batch.target))
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
@@ -146,15 +145,11 @@ class CSLM(FeatureLM):
         return torch.full((len(sources), self.order - 1), BOS, device=self.device)
 
     def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Natural log p of every next word after `token_ids` (R,), None before the first: (R, V); and the new
-        contexts."""
         if token_ids is not None:
             state = torch.cat([state[:, 1:], token_ids[:, None]], 1)
         return self.output.log_probs(self.features(state)), state
 
     def ngram_scores(self, normalized: bool = False, keep_tables: bool = False) -> "CSLMScores":
-        """Scorer of many n-grams at a time. `normalized`: take log Z as 0. `keep_tables`: compute the tables
-        of the first layer once for the whole vocabulary, for many small calls."""
         with torch.no_grad():
             table = first_layer_table(self, self.embedding.weight) if keep_tables else None
         return CSLMScores(self, normalized, table)
@@ -195,7 +190,6 @@ class CSLMScores:
 
     @torch.no_grad()
     def score(self, contexts: Ints, words: Ints) -> Floats:
-        """Natural log p(word | context): contexts (G, n - 1), words (G,) -> (G,)"""
         model = self.model
         unique, index = distinct_windows(on_device(contexts, model.device))
         first = FirstLayer(model, unique, self.table)
@@ -206,14 +200,12 @@ class CSLMScores:
         return window_scores(model.output, features, len(unique), index, words, self.normalized)
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """Natural log p of each word of each text and of its end symbol."""
         if not texts:
             return []
         flat = self.score(*ngrams(texts, self.order))
         return [part.tolist() for part in np.split(flat, np.cumsum([len(text) + 1 for text in texts])[:-1])]
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,). `ends`: include its end symbol."""
         if not texts:
             return np.zeros(0)
         contexts, words = ngrams(texts, self.order)

@@ -193,7 +193,6 @@ class RecurrentLM(FeatureLM):
         return type(self.output) is Softmax and not self.penalized and not self.recompute
 
     def read(self, batch: Batch) -> Tensor:
-        """Features of the words of a batch of sentences, (N, H)"""
         token_ids = torch.where(batch.previous == BOS, EOS, batch.previous)
         return self.unroll(token_ids, batch.target.sizes, self.zeros(batch.target.sizes[0]))[0]
 
@@ -220,13 +219,11 @@ class RecurrentLM(FeatureLM):
         return carried if isinstance(carried, Tensor) else self.zeros(chunk.tracks)
 
     def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:
-        """Natural log p of each unit of running text, (T * B,), and the state after it"""
         with torch.no_grad():
             features, after = self.unroll(chunk.previous, chunk.sizes, self.initial_state(chunk, carried))
             return self.output.target_log_probs(features, self.answers(chunk.ids)), after
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,), through a trie. `ends`: include end symbols."""
         return trie_scores(self, texts, ends, first_word=EOS)
 
     def start(self, sources: Sequence[Ids]) -> Tensor:
@@ -242,8 +239,6 @@ class RecurrentLM(FeatureLM):
         return hidden, torch.cat(after, 1)
 
     def step(self, state: Tensor, token_ids: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Natural log p of every next word after `token_ids` (R,), None before the first: (R, V); and the new
-        state."""
         if token_ids is None:
             token_ids = torch.full((len(state),), EOS, device=self.device)
         features, state = self.advance(state, token_ids)
@@ -298,7 +293,6 @@ class CharacterConfig(RecurrentConfig):
 
     @property
     def inputs(self) -> int:
-        """Size of the first layer's input."""
         return self.embedding or self.sizes.total
 
 

@@ -66,17 +66,14 @@ class TransformerLM(SoftmaxLM):
         return type(self.output) is Softmax and not self.stack.recompute
 
     def read(self, batch: Batch) -> Tensor:
-        """Features of the words of a batch of sentences, (N, D)"""
         grid = WordGrid.of(batch.target, self.stack.embedding.weight)
         features: Tensor = self.stack(batch.previous, grid)
         return features
 
     def word_embedding(self, side: str) -> nn.Embedding:
-        """Implements `WordEmbeddings` of nmt/models/protocols.py; there is one `side` only."""
         return self.stack.embedding
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,), through a trie. `ends`: include end symbols."""
         return trie_scores(self, texts, ends)
 
     def start(self, sources: Sequence[Ids]) -> KeyValueCache:
@@ -90,8 +87,6 @@ class TransformerLM(SoftmaxLM):
         return self.stack.advance(step, token_ids), step.after()
 
     def step(self, state: KeyValueCache, token_ids: Tensor | None) -> tuple[Tensor, KeyValueCache]:
-        """Natural log p of every next word after `token_ids` (R,), None before the first: (R, V); and the new
-        state."""
         if token_ids is None:
             token_ids = torch.full((state.row_index.shape[1],), BOS, device=self.device)
         features, state = self.advance(state, token_ids)

@@ -134,7 +134,6 @@ class RNNConfig(CellSettings, OutputSettings, ModelConfig):
     )
 
     def check(self) -> None:
-        """ConfigError for a value out of its range, and for choices that exclude each other."""
         super().check()
         check_output(self, "model", self.tied != "none")
         if self.cell != "gru" and (self.gate != "keep_old" or self.reset != "before"):

@@ -117,7 +117,6 @@ class JointModel(AlignedModel):
             initialize(self, config.init, config.init_scale)
 
     def word_embedding(self, side: str) -> nn.Embedding:
-        """Embedding of the `source` or `target` words, see `WordEmbeddings`."""
         return self.source_embedding if side == "source" else self.target_embedding
 
     @property

@@ -479,7 +479,6 @@ class RNNTranslator(TranslationModel[DecoderState]):
         return encoded.summary
 
     def word_embedding(self, side: str) -> nn.Module:
-        """Vectors of the `source` or `target` words, see `WordEmbeddings`."""
         return self.encoder.embedding if side == "source" else self.decoder.embedding
 
     def merge_gates(self, sources: Sequence[Ids]) -> list[Tensor] | None:

@@ -71,7 +71,6 @@ class TransformerConfig(TransformerSizes, OutputSettings, ModelConfig):
     )
 
     def check(self) -> None:
-        """ConfigError for a value out of its range, and for values that do not go together."""
         super().check()
         self.check_sizes("model.")
         check_output(self, "model", self.tied != "none")
@@ -303,7 +302,6 @@ class Transformer(TranslationModel[TransformerState]):
         return grid.pad(states).sum(1) / lengths[:, None]
 
     def word_embedding(self, side: str) -> nn.Embedding:
-        """Embedding of the `source` or `target` words, see `WordEmbeddings`."""
         return (self.encoder if side == "source" else self.decoder).embedding
 
     def row_words(

@@ -301,7 +301,6 @@ class DiscourseStream:
         return sum(-(-self.examples(name) // self.batch_size) for name in self.positions)
 
     def batches(self, epoch: int, start: int = 0, share: Share = ALL_BATCHES) -> Iterator[DiscourseBatch]:
-        """Yield the batches of an epoch, from number `start` on, that belong to a share."""
         rng = np.random.default_rng([self.seed, epoch])
         batches: list[tuple[str, Ints]] = []
         for name, positions in self.positions.items():
@@ -353,7 +352,6 @@ class DiscourseConfig(RNNConfig):
     )
 
     def check(self) -> None:
-        """ConfigError for a value out of its range, and for an objective that is unknown or missing."""
         super().check()
         unknown = [name for name in self.names if name not in OBJECTIVES]
         if unknown or not self.names:

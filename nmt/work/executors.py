@@ -161,7 +161,6 @@ class Local(Generic[Task, Result]):
         pass
 
     def map(self, tasks: Iterable[Task]) -> Iterator[Result]:
-        """Yield the results in the order of the tasks."""
         return map(self.compute, tasks)
 
 

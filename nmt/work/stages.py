@@ -167,7 +167,10 @@ class StageWorker(ABC):
 
 def begin_worker(worker: StageWorker) -> StageWorker:
     """Check that this process sees the shared folder, and return the worker. ConfigError if it does not."""
-    check_shared(worker.folder)
+    if not (worker.folder / SETTINGS).is_file():
+        raise ConfigError(
+            f"{worker.folder}: is not the folder of the job here; all hosts have to share it (--work)"
+        )
     return worker
 
 
@@ -195,12 +198,6 @@ def lock_shared(shared: SharedFolder, settings: Mapping[str, object]) -> Iterato
             locks.clear(folder)
             raise
         locks.clear(folder)
-
-
-def check_shared(folder: Path) -> None:
-    """ConfigError if this process does not see the shared folder of the job."""
-    if not (folder / SETTINGS).is_file():
-        raise ConfigError(f"{folder}: is not the folder of the job here; all hosts have to share it (--work)")
 
 
 def run_stage(executor: Executor[Task, object], stage: str, names: Sequence[str]) -> Iterator[int]:

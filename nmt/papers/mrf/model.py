@@ -135,11 +135,6 @@ def star_pass(unary: Tensor, edges: Tensor, delta: Tensor) -> tuple[Tensor, Tens
     return center.logsumexp(0), center.softmax(0), joint
 
 
-def star_log_z(unary: Tensor, edges: Tensor, delta: Tensor) -> Tensor:
-    """log Z of a star: (). The bound of A for N symbols is N / (K + 1) times this."""
-    return star_pass(unary, edges, delta)[0]
-
-
 @dataclass
 class TightBound:
     """The tightest bound found: its δ, (K, V), and log Z of a star before the first and after each step."""
@@ -246,7 +241,7 @@ def maximize_bound(model: ChainMRF, symbols: Ids, report: ReportRound) -> None:
 
 def lower_bound(model: ChainMRF, observed: "Moments", delta: Tensor) -> Tensor:
     """A lower bound of log p(text) / N (Jernite 2018, eq. 4.2): (). `delta` (K, V): see `tighten`."""
-    bound = star_log_z(model.unary, model.edges(), delta) / (model.order + 1)
+    bound = star_pass(model.unary, model.edges(), delta)[0] / (model.order + 1)
     return observed.mean_potential(model) - bound
 
 

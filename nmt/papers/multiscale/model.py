@@ -298,8 +298,6 @@ class MultiscaleLM(LanguageModel):
         files: Mapping[str, RunFile] = NO_FILES,
         fill: bool = True,
     ) -> "MultiscaleLM":
-        """Build a model over the symbols of a vocabulary and the tokens of the dictionary in `files`.
-        `fill=False` leaves the parameters uninitialized."""
         dictionary = files[FILE]
         assert isinstance(dictionary, Dictionary)
         return cls(config, Tokens(symbols, dictionary), fill)

@@ -31,8 +31,7 @@ class ComputationStep:
 class LayerComputation:
     """Amount of computation of one layer at each of T units of a text."""
 
-    hidden: int  # its number of hidden units
-    equivalent: float  # hidden units of an Elman layer with as many operations as one of these
+    equivalent: float  # hidden units of an Elman layer with as many operations as one of this layer
     shares: Tensor  # (T,) m
     dimensions: Tensor  # (T,) hidden units that were computed
 
@@ -49,7 +48,7 @@ def layer_computations(
         if not isinstance(cell, VariableCell):
             return [], start
         hidden, m = cell.unroll_shares(hidden, [1] * len(token_ids), part)
-        layers.append(LayerComputation(cell.hidden, cell.equivalent, m, cell.dimensions(m)))
+        layers.append(LayerComputation(cell.equivalent, m, cell.dimensions(m)))
         after.append(hidden[-1:])
     return layers, torch.cat(after, 1)
 

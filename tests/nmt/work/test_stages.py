@@ -17,13 +17,18 @@ from nmt.work.stages import Shard, SharedFolder, Task, lock_shared
 SETTINGS = {"text": "1234"}
 
 
+class Idle(stages.StageWorker):
+    def compute_parts(self, stage: str, number: int) -> list[bytes]:
+        return []
+
+
 def job_place(folder: Path, resume: bool = False) -> SharedFolder:
     return SharedFolder(folder / "job", "smt-extract", resume)
 
 
 def test_a_finished_job_leaves_nothing(tmp_path: Path) -> None:
     with lock_shared(job_place(tmp_path), SETTINGS):
-        stages.check_shared(tmp_path / "job")
+        stages.begin_worker(Idle(tmp_path / "job"))
         stages.ensure_file(stages.task_file(tmp_path / "job", "map", 1), lambda: [b"x"])
     assert list(tmp_path.iterdir()) == []
 
@@ -84,7 +89,7 @@ def test_lost_tasks_are_named_when_the_others_are_done() -> None:
 
 def test_a_folder_that_a_worker_does_not_see(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is not the folder of the job here; all hosts have to share it"):
-        stages.check_shared(tmp_path / "job")
+        stages.begin_worker(Idle(tmp_path / "job"))
 
 
 # ---- test parts --------------------------------------------------------------------------------------------

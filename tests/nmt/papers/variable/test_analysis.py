@@ -150,7 +150,7 @@ def test_what_is_computed_does_not_depend_on_how_text_is_cut() -> None:
     whole, after = layer_computations(model, text, None)
     first, state = layer_computations(model, text[:3], None)
     second, last = layer_computations(model, text[3:], state)
-    assert torch.allclose(last, after) and [layer.hidden for layer in whole] == [6, 6]
+    assert torch.allclose(last, after) and len(whole) == 2
     for layer, *parts in zip(whole, first, second, strict=True):
         assert torch.allclose(layer.shares, torch.cat([part.shares for part in parts]))
         assert torch.equal(layer.dimensions, torch.cat([part.dimensions for part in parts]))
