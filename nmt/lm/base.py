@@ -174,11 +174,9 @@ class LanguageModel(nn.Module):
         raise NotImplementedError
 
     def score_texts(self, texts: Sequence[Ids]) -> list[list[float]]:
-        """Natural log p of each unit of each text and of its end symbol."""
         return word_scores(self, [((), text) for text in texts])
 
     def score_sentences(self, texts: Sequence[Ids], ends: bool = True) -> Floats:
-        """Natural log p of each text, (texts,). `ends`: include its end symbol."""
         return np.array([sum(scores if ends else scores[:-1]) for scores in self.score_texts(texts)])
 
     def score_running(self, chunk: TrackChunk, carried: Carried) -> tuple[Tensor, Carried]:

@@ -93,7 +93,6 @@ class TranslationModel(nn.Module, Generic[State]):
 
     @property
     def device(self) -> torch.device:
-        """The device that holds the parameters."""
         return next(self.parameters()).device
 
     # ---- whole sentences -----------------------------------------------------------------------------------
@@ -238,7 +237,6 @@ class AlignedModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """The device that holds the parameters."""
         return next(self.parameters()).device
 
     @property

@@ -126,12 +126,10 @@ class TrainingJob:
 
     @property
     def directory(self) -> Path:
-        """Path of the run directory."""
         return Path(self.config.run)
 
     @property
     def training(self) -> TrainingConfig:
-        """The section `training` of the configuration."""
         return self.config.training
 
     @cached_property

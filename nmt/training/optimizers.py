@@ -105,12 +105,10 @@ def make_optimizer(
 
 
 def current_rate(optimizer: Optimizer) -> float:
-    """The optimizer's current learning rate."""
     return float(optimizer.param_groups[0]["lr"])
 
 
 def set_rate(optimizer: Optimizer, rate: float) -> None:
-    """Set the learning rate of all parameters."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 

@@ -22,12 +22,10 @@ LINES = 1000  # scored at a time
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, train or score."""
     args = parser().parse_args(argv)
     options.start_log("nmt-mrf", args, times=args.action == "train")
     log.info(options.set_up_torch("cpu", args.threads, "auto"))
