@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath
 from nmt.cli.options import Parser
 from nmt.errors import UserError
 from nmt.io import files
@@ -98,10 +97,8 @@ class Findings:
                 log.info("%s", line)
             return
         directory = Path(output)
-        try:
+        with files.naming_full_disk(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise files.cannot_write(directory, error) from error
         paths = [directory / f"{name}.tsv"]
         files.write_text(paths[0], self.table.lines())
         if self.draw:
@@ -140,7 +137,7 @@ def add_sentence(parser: Parser) -> None:
     parser.add_argument(
         "--line", default="", metavar="TEXT", help="the source sentence; default: the first line of --input"
     )
-    parser.add_argument("--input", "-i", type=InputPath, default="-", metavar="FILE", help="source text")
+    options.add_input(parser, "source text")
     parser.add_argument(
         "--tokenized", action="store_true", help="the text is tokenized like the training text of the run"
     )

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from nmt.analysis import differences
-from nmt.analysis.buckets import Bucket, by_count, by_length, lengths
+from nmt.analysis.buckets import WINDOW, Bucket, by_count, by_length, lengths
 from nmt.analysis.curves import LearningCurve
 from nmt.analysis.differences import NgramDifference
 from nmt.analysis.statistics import Interval, bootstrap_intervals, bucket_intervals
@@ -54,15 +54,13 @@ def all_charts(
     hard: HardWordCounts,
     counts: Mapping[str, int] | None,
     curves: RunCurves,
-    window: int,
     least: int,
 ) -> list[Chart]:
     """Compute the charts of the report. `hard`: the counts of hard words by kind, side and sentence;
     `counts`: how often the training text has each word of the target, None if it is unknown; `curves`: the
-    learning curves of runs; `window`: number of lengths in a point of the curves by length; `least`: fewest
-    sentences of a point."""
+    learning curves of runs; `least`: fewest sentences of a point."""
     return [
-        *length_charts(systems, window, least),
+        *length_charts(systems, WINDOW, least),
         *hard_charts(systems, hard, least),
         frequency_chart(systems, counts),
         *difference_charts(systems),
@@ -129,7 +127,6 @@ def bucket_points(
 
 
 def round_interval(interval: Interval) -> Interval:
-    """Round both ends to three decimals."""
     return round(interval[0], 3), round(interval[1], 3)
 
 
@@ -291,7 +288,6 @@ def systems_table(systems: Sequence[Row]) -> str:
 
 
 def subsets_table(subsets: Sequence[Row]) -> str:
-    """Render the table of each system's scores on each subset."""
     columns = [
         Column("subset", "subset"),
         Column("system", "system"),
@@ -343,8 +339,7 @@ def figure_html(number: int, chart: Chart) -> str:
 
 
 def chart_numbers(number: int, chart: Chart) -> str:
-    """Render the table of a chart's numbers: a row for each x, with what was counted there, and a column for
-    each system."""
+    """Render a chart's numbers: a row for each x, with what was counted there, a column for each system."""
     rows: dict[float, dict[str, ChartPoint]] = {}  # x -> system -> point
     for name, points in chart.series.items():
         for point in points:

@@ -16,7 +16,7 @@ from nmt.analysis.actions import Findings, add_title, record_table, single_field
 from nmt.analysis.hard_words import read_target_counts
 from nmt.analysis.statistics import Floats, bleu_scores
 from nmt.analysis.systems import SystemOutput, TestSet, add_systems, load_systems, score_summary
-from nmt.cli.arguments import InputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, add_settings, parse_settings
 from nmt.cli.options import Parser
 from nmt.config.settings import choice, number
 from nmt.errors import ConfigError
@@ -73,8 +73,7 @@ def largest_differences(
     first: SystemOutput, second: SystemOutput, config: DifferenceConfig
 ) -> list[SentenceDifference]:
     """List the sentences that the second system translates better than the first, then those that it
-    translates worse, up to `config.count` of each, with the largest differences first; on ties in the order
-    of the text."""
+    translates worse, up to `config.count` of each, the largest differences first, ties as in the text."""
     scores = [sentence_scores(system, config.metric) for system in (first, second)]
     differences = (scores[1] - scores[0]).round(9)
     gains = -differences if config.metric == "ter" else differences  # less is better
@@ -336,7 +335,6 @@ class FrequencyAnalysis:
         parser.add_argument(
             "--train",
             type=InputPath,
-            default=None,
             metavar="FILE",
             help="target side of the training text, or a vocabulary of nmt-vocab; default: the reference",
         )
@@ -366,8 +364,7 @@ class NgramsAnalysis:
 
     def add_options(self, parser: Parser) -> None:
         add_systems(parser, source=False)
-        for name in ("max_words", "count"):
-            add_setting(parser, NgramDifferenceConfig, name)
+        add_settings(parser, NgramDifferenceConfig, "max_words", "count")
 
     def run(self, args: argparse.Namespace) -> Findings:
         systems = load_systems(args, least=2)
@@ -380,8 +377,7 @@ class DifferencesAnalysis:
 
     def add_options(self, parser: Parser) -> None:
         add_systems(parser)
-        for name in ("metric", "count"):
-            add_setting(parser, DifferenceConfig, name)
+        add_settings(parser, DifferenceConfig, "metric", "count")
         comet.add_model(parser)
         add_title(parser)
 

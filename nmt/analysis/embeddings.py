@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nmt.analysis.actions import Findings, ResultTable, add_output, load_run, record_table
 from nmt.analysis.plots import CYCLE, label_text, pyplot, save_figure
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, add_setting, positive
+from nmt.cli.arguments import add_settings, positive
 from nmt.cli.options import Parser, add_model
 from nmt.config.settings import number
 from nmt.errors import ConfigError, DataError, UserError
@@ -166,13 +166,8 @@ class PhraseMapAnalysis:
 
     def add_options(self, parser: Parser) -> None:
         add_model(parser)
-        parser.add_argument(
-            "--input",
-            "-i",
-            type=InputPath,
-            default="-",
-            metavar="FILE",
-            help="tokenized phrases, one per line; or a phrase table (.gz), whose source phrases are read",
+        options.add_input(
+            parser, "tokenized phrases, one per line; or a phrase table (.gz), whose source phrases are read"
         )
         parser.add_argument(
             "--count", type=positive, default=5000, help="number of phrases to draw at random"
@@ -214,8 +209,7 @@ def choose_phrases(args: argparse.Namespace) -> list[str]:
 
 def add_map(parser: Parser) -> None:
     """Add the options of a map, and --output."""
-    for name in ("zoom", "perplexity", "seed"):
-        add_setting(parser, MapConfig, name)
+    add_settings(parser, MapConfig, "zoom", "perplexity", "seed")
     add_output(parser)
 
 
@@ -328,8 +322,7 @@ def load_words(args: argparse.Namespace, words: Sequence[str] = ()) -> tuple[Voc
     """Load the run of a language model, or of a translator, of which --side is used; sets up torch as
     `load_run` does. Returns the vocabulary, the ids of `words`, and the model. Unknown words have the id UNK,
     or ids beyond the vocabulary if the model reads words by their spelling. ConfigError for a device that is
-    missing or that the model cannot use, CheckpointError for a directory that is not such a run, or is
-    damaged."""
+    missing or that the model cannot use, CheckpointError for what is not such a run, or is damaged."""
     from nmt.lm.base import LMConfig
     from nmt.runs import checkpoint
 

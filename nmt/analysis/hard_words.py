@@ -43,7 +43,6 @@ def add_vocabularies(parser: Parser, required: bool) -> None:
         type=InputPath,
         nargs="+",
         required=required,
-        default=None,
         metavar="RUN_OR_FILE",
         help="a run directory, or two files of nmt-vocab: source, target",
     )
@@ -90,7 +89,6 @@ def add_training(parser: Parser, required: bool) -> None:
         type=InputPath,
         nargs=2,
         required=required,
-        default=None,
         metavar="FILE",
         help="the training text, source and target, in the form of the test set; or files of nmt-vocab",
     )
@@ -324,8 +322,7 @@ def hard_word_subsets(
 def score_subsets(
     systems: Sequence[SystemOutput], masks: Mapping[str, NDArray[np.bool_]]
 ) -> list[SubsetScore]:
-    """Score each system on each subset; the scores of an empty subset are None. `masks`: name -> whether each
-    sentence is in the subset."""
+    """Score each system on each subset, None for an empty one. `masks`: name -> which sentences are in it."""
     return [
         SubsetScore(
             subset=name,
@@ -351,8 +348,7 @@ def subsets_table(scores: Iterable[SubsetScore]) -> ResultTable:
 
 
 def rare_words(test: TestSet, source: TrainingCounts, target: TrainingCounts, most: int = 0) -> Counts:
-    """Count, in each source and first reference, the words that occur at most `most` times in training; see
-    `by_side`."""
+    """Count the words that occur at most `most` times in training, by side and sentence; see `by_side`."""
 
     def rare(lines: Sequence[Sequence[str]], counts: TrainingCounts) -> list[int]:
         return [sum(counts.get(word, 0) <= most for word in words) for words in lines]

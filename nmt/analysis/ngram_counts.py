@@ -6,6 +6,7 @@ from pathlib import Path
 
 from nmt.analysis import plots
 from nmt.analysis.actions import Findings, add_output, add_title, record_table
+from nmt.cli import options
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
 from nmt.io import files
@@ -16,13 +17,8 @@ class NgramCountsAnalysis:
     help = "Counts of n-grams by length: all, those that occur once, and those of another text that are new."
 
     def add_options(self, parser: Parser) -> None:
-        parser.add_argument(
-            "--input",
-            "-i",
-            type=InputPath,
-            default="-",
-            metavar="FILE",
-            help="training text, tokenized, one sentence a line; plain, gzip, or - for stdin",
+        options.add_input(
+            parser, "training text, tokenized, one sentence a line; plain, gzip, or - for stdin"
         )
         parser.add_argument(
             "--dev",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from nmt.analysis import plots
 from nmt.analysis.actions import Findings, add_output, load_run, record_table
-from nmt.cli.arguments import InputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, add_settings, parse_settings
 from nmt.cli.options import Parser, add_model
 from nmt.config.settings import number
 from nmt.errors import DataError
@@ -83,8 +83,7 @@ class PhraseRow:
 
 def compare_phrases(run: "TorchRun", table: str, config: PhrasesConfig) -> list[PhraseRow]:
     """List the best targets by table and by model, and the most frequent samples, of each of the source
-    phrases that `choose_sources` chooses from the phrase table at `table`. The list is empty if it has no
-    such phrase."""
+    phrases that `choose_sources` chooses from the phrase table at `table`; empty without such phrases."""
     return [
         row
         for number, (kind, pairs) in enumerate(choose_sources(table, config))
@@ -157,8 +156,7 @@ class PhrasesAnalysis:
             metavar="FILE",
             help="a Moses phrase table with counts, in its usual order",
         )
-        for name in ("sources", "min_words", "samples", "seed"):
-            add_setting(parser, PhrasesConfig, name)
+        add_settings(parser, PhrasesConfig, "sources", "min_words", "samples", "seed")
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nmt import __version__
 from nmt.analysis import charts
 from nmt.analysis.actions import load_run
-from nmt.analysis.buckets import MIN_SENTENCES, WINDOW, lengths
+from nmt.analysis.buckets import MIN_SENTENCES, lengths
 from nmt.analysis.charts import Chart, HardWordCounts, RunCurves
 from nmt.analysis.curves import read_curves
 from nmt.analysis.differences import NgramDifference, NgramDifferenceConfig, different_ngrams, sentence_scores
@@ -46,7 +46,7 @@ from nmt.analysis.systems import (
     unique_names,
 )
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, add_setting, add_settings, parse_settings
 from nmt.cli.options import Parser
 from nmt.config.settings import number
 from nmt.io import files
@@ -71,7 +71,6 @@ class ReportConfig:
     """The title of the page, and how its numbers are computed."""
 
     title: str = "Translation report"
-    window: int = WINDOW  # number of lengths in each point of the curves by length
     least: int = number(MIN_SENTENCES, least=1, help="leave out points of curves with fewer sentences")
     samples: int = number(SAMPLES, least=1, most=100_000, help="samples of the paired bootstrap")
 
@@ -138,7 +137,7 @@ def collect_report(
         sentences=len(test.sources),
         lowercase=test.lowercase,
         tokenized=test.tokenize == "none",
-        charts=charts.all_charts(systems, hard, counts, curves, config.window, config.least),
+        charts=charts.all_charts(systems, hard, counts, curves, config.least),
         subsets=[dict(vars(score)) for score in score_subsets(systems, masks)],
         ngrams=different_ngrams(systems, NgramDifferenceConfig(count=NGRAMS)) if len(systems) > 1 else [],
         kinds=list(hard),
@@ -299,14 +298,7 @@ class ReportAnalysis:
         )
         add_source(parser)
         add_references(parser)
-        parser.add_argument(
-            "--output",
-            "-o",
-            type=OutputPath,
-            required=True,
-            metavar="FILE",
-            help="the page; it needs no other file and no network",
-        )
+        options.add_required_output(parser, "FILE", "the page; it needs no other file and no network")
         add_names(parser, "names of the systems")
         parser.add_argument("--title", default=ReportConfig.title, help="title of the page")
         parser.add_argument(
@@ -315,8 +307,7 @@ class ReportAnalysis:
             help="source and references are tokenized like the training text of the runs",
         )
         add_setting(parser, BeamConfig, "beam_size", "-b", help="beam size for the translations of the runs")
-        add_setting(parser, ReportConfig, "least")
-        add_setting(parser, ReportConfig, "samples")
+        add_settings(parser, ReportConfig, "least", "samples")
         add_vocabularies(parser, required=False)
         add_training(parser, required=False)
         options.add_compute(parser)

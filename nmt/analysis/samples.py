@@ -14,7 +14,7 @@ from nmt.analysis.buckets import lengths
 from nmt.analysis.hard_words import add_vocabularies, check_vocabularies, read_vocabularies, unknown_words
 from nmt.analysis.plots import CYCLE, label_text, pyplot, remove_frame, save_figure
 from nmt.analysis.systems import SystemOutput, add_systems, load_systems, score_summary
-from nmt.cli.arguments import add_setting, parse_settings
+from nmt.cli.arguments import add_settings, parse_settings
 from nmt.cli.options import Parser
 from nmt.config.settings import number
 from nmt.text.vocab import Vocab
@@ -96,8 +96,7 @@ def sample_rows(sample: SampleSentence) -> Iterator[list[object]]:
 def plot_by_length(
     systems: Sequence[SystemOutput], samples: Sequence[SampleSentence], paths: Sequence[Path]
 ) -> None:
-    """Draw chrF of every sentence over its length, with circles around the samples, and write the figure to
-    `paths`."""
+    """Draw chrF of all sentences over their length, with circles around the samples, into `paths`."""
     words = lengths(systems[0].test)["source"]
     figure, axes = pyplot().subplots(figsize=(6.5, 3.8), layout="constrained")
     for index, system in enumerate(systems):
@@ -118,8 +117,7 @@ class SamplesAnalysis:
     def add_options(self, parser: Parser) -> None:
         add_systems(parser)
         add_vocabularies(parser, required=False)
-        for name in ("count", "long", "short", "seed"):
-            add_setting(parser, SampleConfig, name)
+        add_settings(parser, SampleConfig, "count", "long", "short", "seed")
 
     def run(self, args: argparse.Namespace) -> Findings:
         vocabs = read_vocabularies(args.vocabulary) if args.vocabulary else None

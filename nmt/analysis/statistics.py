@@ -401,9 +401,7 @@ class ScoresAnalysis:
         parser.add_argument(
             "--second", type=InputPath, required=True, metavar="FILE", help="another score of the same lines"
         )
-        parser.add_argument(
-            "--names", nargs=2, default=None, metavar="NAME", help="names of both; default: file names"
-        )
+        parser.add_argument("--names", nargs=2, metavar="NAME", help="names of both; default: file names")
         add_output(parser)
         add_title(parser)
 

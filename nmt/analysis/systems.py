@@ -228,7 +228,7 @@ def add_hypotheses(parser: Parser, help: str) -> None:
 
 
 def add_names(parser: Parser, help: str) -> None:
-    parser.add_argument("--names", nargs="+", default=None, metavar="NAME", help=help)
+    parser.add_argument("--names", nargs="+", metavar="NAME", help=help)
 
 
 def load_systems(args: argparse.Namespace, least: int = 1) -> list[SystemOutput]:

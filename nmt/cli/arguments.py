@@ -77,8 +77,7 @@ def add_setting(
     parser: "Container", config: "type[DataclassInstance]", name: str, *flags: str, **overrides: Any
 ) -> None:
     """Add the option `--name` for a field of a settings dataclass, with the field's default, type, range and
-    help text. `flags`: other names of the option, such as -b; `overrides`: keywords for argparse that replace
-    these."""
+    help text. `flags`: its other names, such as -b; `overrides`: keywords for argparse that replace these."""
     setting = next(item for item in fields(config) if item.name == name)
     allowed = setting.metadata.get(settings.ALLOWED)
     default = setting.default if setting.default_factory is MISSING else setting.default_factory()
@@ -98,6 +97,12 @@ def add_setting(
         keywords["type"] = in_range(numbers.integer, bounds) if whole else in_range(numbers.real, bounds)
         keywords["metavar"] = "N" if whole else "X"
     parser.add_argument(f"--{name.replace('_', '-')}", *flags, dest=name, **keywords | overrides)
+
+
+def add_settings(parser: "Container", config: "type[DataclassInstance]", *names: str) -> None:
+    """Add an option for each of these fields, as `add_setting` does."""
+    for name in names:
+        add_setting(parser, config, name)
 
 
 def parse_settings(config: type[Config], args: argparse.Namespace, **overrides: object) -> Config:
@@ -249,8 +254,7 @@ def file_identity(path: str, standard: int) -> tuple[object, ...] | None:
 
 
 def list_parts(folder: str) -> Iterable[str]:
-    """The names of the files that the manifest of a folder lists, or of all files in a run without one; empty
-    for any other folder."""
+    """Names of the files that a folder's manifest lists, or of all in a run without one; else empty."""
     try:
         entries = manifest.read(folder)
     except DataError:  # damaged: reported when the folder is read

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import InputPath, OutputPath
+from nmt.cli.arguments import InputPath
 from nmt.runs import directory as run_directory
 
 log = logging.getLogger(__name__)
@@ -37,13 +37,10 @@ def parser() -> options.Parser:
         "--steps",
         type=arguments.positive,
         nargs="+",
-        default=None,
         metavar="STEP",
         help="average the checkpoints of these updates",
     )
-    parser.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the run directory to create"
-    )
+    options.add_required_output(parser, "DIR", "the run directory to create")
     options.add_quiet(parser)
     return parser
 

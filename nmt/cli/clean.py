@@ -4,12 +4,10 @@ reason."""
 import logging
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 from nmt.cli import options, parallel_text
-from nmt.cli.arguments import OutputPath, add_setting, parse_settings
+from nmt.cli.arguments import OutputPath, add_settings, parse_settings
 from nmt.io import files
-from nmt.io.progress import Progress
 from nmt.text.clean import CleanConfig, CleanReport, clean
 
 log = logging.getLogger(__name__)
@@ -34,11 +32,8 @@ def parser() -> options.Parser:
             metavar="FILE",
             help=f"{side} sides of the pairs that are kept; .gz compresses",
         )
-    for name in ("min_length", "max_length", "ratio", "unit", "keep_duplicates"):
-        add_setting(parser, CleanConfig, name)
-    parser.add_argument(
-        "--report", type=OutputPath, default=None, metavar="FILE", help="also write the counts as TSV"
-    )
+    add_settings(parser, CleanConfig, "min_length", "max_length", "ratio", "unit", "keep_duplicates")
+    parser.add_argument("--report", type=OutputPath, metavar="FILE", help="also write the counts as TSV")
     options.add_quiet(parser)
     return parser
 
@@ -48,30 +43,17 @@ def command(argv: Sequence[str] | None) -> None:
     config = parse_settings(CleanConfig, args)
     config.check()
     parallel_text.check_options(args)
-    outputs = (args.output_source, args.output_target)
+    report = CleanReport()
     with parallel_text.read_documents(args):
         inputs = (args.source, args.target)
         pairs = files.check_parallel(*inputs)
         with options.progress(args, "pairs", pairs) as progress:
-            report = clean_files(inputs, outputs, config, progress)
+            rows = clean(progress.over(files.parallel(*inputs)), config, report)
+            files.write_parallel((args.output_source, args.output_target), rows)
     if args.report:
         files.write_text(args.report, report.lines())
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in report.dropped.items()) or "none"
     log.info("%s of %s pairs kept; dropped: %s", f"{report.kept:,}", f"{report.pairs:,}", dropped)
-
-
-def clean_files(
-    inputs: Sequence[str], outputs: Sequence[str], config: CleanConfig, progress: Progress
-) -> CleanReport:
-    """Write both sides of the pairs that are kept; returns the counts of all pairs. DataError for bad bytes
-    and for texts of unequal length, UserError if an output cannot be written."""
-    report = CleanReport()
-    with ExitStack() as stack:
-        sides = [stack.enter_context(files.Writing(path)) for path in outputs]
-        for pair in clean(progress.over(files.parallel(*inputs)), config, report):
-            for out, line in zip(sides, pair, strict=True):
-                out.write(line + "\n")
-    return report
 
 
 if __name__ == "__main__":

@@ -35,11 +35,9 @@ class SentenceLimit(LineLimit):
 
 
 def add_options(parser: "Container") -> None:
-    """Add the options of documents."""
     parser.add_argument(
         "--document",
         type=InputPath,
-        default=None,
         metavar="FILE",
         help="translate this document, in place of --input, and write it in the same format: "
         f"{', '.join(formats.endings())}",
@@ -47,7 +45,6 @@ def add_options(parser: "Container") -> None:
     parser.add_argument(
         "--document-format",
         choices=tuple(FORMATS),
-        default=None,
         help="format of the document; default: by the ending of its name",
     )
 
@@ -70,11 +67,8 @@ def read_document(args: argparse.Namespace) -> Document:
     a file that cannot be read, is damaged or too large."""
     path = args.document
     format_name = args.document_format or formats.choose_format(files.name_of(path))
-    try:
-        with files.open_bytes(path) as stream:
-            data = stream.read(LARGEST + 1)
-    except OSError as error:
-        raise files.cannot_read(path, error) from error
+    with files.open_bytes(path) as stream, files.naming_unread(path):
+        data = stream.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise DataError(f"{files.name_of(path)}: more than {LARGEST >> 20} MiB; split the document")
     return formats.parse(data, files.name_of(path), format_name)

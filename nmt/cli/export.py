@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, new_folder
+from nmt.cli.arguments import InputPath, new_folder
 from nmt.errors import ConfigError
 from nmt.runs import directory as run_directory
 from nmt.runs.exported import QUANTIZATIONS
@@ -33,18 +33,10 @@ def parser() -> options.Parser:
         "run", type=InputPath, metavar="RUN_DIR", help="a run of nmt-train; for CTranslate2 a Transformer"
     )
     parser.add_argument("--format", choices=FORMATS, default=CTRANSLATE2, help="what to write")
-    parser.add_argument(
-        "--output",
-        "-o",
-        type=OutputPath,
-        required=True,
-        metavar="PATH",
-        help="the folder to create; for safetensors the file",
-    )
+    options.add_required_output(parser, "PATH", "the folder to create; for safetensors the file")
     parser.add_argument(
         "--quantization",
         choices=QUANTIZATIONS,
-        default=None,
         help="of CTranslate2: precision of the weight matrices. float32, the default, translates like the "
         "run, apart from differences between the two searches; int8 is fastest, and a third of the size",
     )

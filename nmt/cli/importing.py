@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, new_folder, parse_settings
+from nmt.cli.arguments import InputPath, new_folder, parse_settings
 
 log = logging.getLogger(__name__)
 
@@ -101,27 +101,21 @@ def add_safetensors(actions: "argparse._SubParsersAction[options.ActionParser]")
     shared = actions.add_parser(
         "safetensors", description=about, help="a file of nmt-export --format safetensors"
     )
-    shared.add_argument("folder", type=InputPath, metavar="FILE", help="the file")
-    add_run(shared)
+    add_folders(shared, "FILE", "the file")
     options.add_quiet(shared)
 
 
-def add_folders(parser: options.ActionParser) -> None:
-    """Add the folder of the model, and the run to create."""
-    parser.add_argument("folder", type=InputPath, metavar="DIR", help="the folder of the model")
-    add_run(parser)
-
-
-def add_run(parser: options.ActionParser) -> None:
-    parser.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="RUN_DIR", help="the run to create"
-    )
+def add_folders(
+    parser: options.ActionParser, metavar: str = "DIR", what: str = "the folder of the model"
+) -> None:
+    """Add the model, and the run to create."""
+    parser.add_argument("folder", type=InputPath, metavar=metavar, help=what)
+    options.add_required_output(parser, "RUN_DIR", "the run to create")
 
 
 def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
-    output = Path(args.output)
-    path = Path(args.folder)
+    path, output = Path(args.folder), Path(args.output)
     with new_folder(output, "nmt-import"):
         if args.action == "safetensors":
             from nmt.runs import safetensors  # imports torch

@@ -71,7 +71,6 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--minutes",
         type=real(above=0),
-        default=None,
         metavar="N",
         help="time limit of the training, over which the learning rate falls to 0; default: no limit",
     )
@@ -180,20 +179,17 @@ def new_folder(folder: str) -> Iterator[Path]:
     files are moved there if that is an empty folder; if it fails, it is removed. UserError for an OSError,
     also one from the block."""
     part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
-    try:
+    with files.naming_full_disk(folder):
         created = files.make_parents(part)
         part.mkdir()
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
     try:
-        yield part
-        if os.path.isdir(folder):  # perhaps the working folder of a shell, or a mounted one: it stays
-            for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
-                shutil.move(path, folder)
-        else:
-            os.replace(part, os.path.realpath(folder))
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
+        with files.naming_full_disk(folder):
+            yield part
+            if os.path.isdir(folder):  # perhaps the working folder of a shell, or a mounted one: it stays
+                for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):
+                    shutil.move(path, folder)
+            else:
+                os.replace(part, os.path.realpath(folder))
     finally:
         shutil.rmtree(part, ignore_errors=True)
         files.remove_empty_folders(created)
@@ -237,16 +233,14 @@ def choose_texts(args: argparse.Namespace, train: PairReport, part: Path) -> Par
 def keep_texts(
     args: argparse.Namespace, texts: tuple[str, str], part: Path, names: Sequence[str]
 ) -> tuple[str, str]:
-    """Move the line files of a document into the new folder `part`, under the names `names`; returns their
-    paths after it is renamed."""
+    """Move the line files `texts` to `names` in the new folder `part`; returns their later paths."""
     for text, name in zip(texts, names, strict=True):
         shutil.move(text, part / name)
     return os.path.join(args.folder, names[0]), os.path.join(args.folder, names[1])
 
 
 def propose_config(args: argparse.Namespace, train: PairReport, texts: ParallelTexts) -> Proposal:
-    """Propose a configuration. Its run is named after the languages, or after the folder if one of them is
-    unknown."""
+    """Propose a configuration. Its run is named after the languages, or the folder if one is unknown."""
     source, target = texts.languages
     name = f"{source}-{target}" if source and target else Path(args.folder).resolve().name
     preset = TRANSFORMER if args.fast else args.preset
@@ -269,8 +263,7 @@ def measure_training(args: argparse.Namespace, train: PairReport, proposal: Prop
 
 
 def show_cost(cost: "Cost", epochs: int) -> None:
-    """Print the measured speed and the time that the training will take. `epochs`: their maximum number in
-    the configuration."""
+    """Print the measured speed, and how long a training of at most `epochs` epochs will take."""
     print(
         f"{cost.parameters:,} parameters; {cost.per_thousand:.2g} seconds per thousand target words or "
         f"subwords, measured over {cost.updates} updates in {cost.seconds:.0f} s ({cost.device})"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, integer
+from nmt.cli.arguments import InputPath, integer
 from nmt.cli.perplexity import perplexity
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
@@ -73,21 +73,13 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--tokenized", action="store_true", help="texts are tokenized like the training text of the runs"
     )
-    parser.add_argument(
-        "--output",
-        "-o",
-        type=OutputPath,
-        required=True,
-        metavar="FILE",
-        help="the mixture, a small JSON file",
-    )
+    options.add_required_output(parser, "FILE", "the mixture, a small JSON file")
     parser.derived = lambda args: [("--contexts", f"{args.output}.contexts.gz")] if args.contexts else []
     options.add_quiet(parser)
     return parser
 
 
 def add_contexts(parser: options.Parser) -> None:
-    """Add the options of weights that depend on the context."""
     parser.add_argument(
         "--contexts",
         type=InputPath,
@@ -198,8 +190,7 @@ class DevelopmentScores:
 def score_development_text(
     args: Namespace, scorer: MixtureScorer, histories: Histories | None
 ) -> DevelopmentScores:
-    """Score the development text by each model. `histories`: the counts of contexts; None without --contexts.
-    DataError as from `learn`."""
+    """Score the development text by each model. `histories`: with --contexts. DataError as from `learn`."""
     parts = list[LineParts]()
     text = iter(files.read_lines(args.input))
     with options.line_progress(args, args.input) as progress:

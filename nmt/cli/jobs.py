@@ -42,8 +42,7 @@ FREE = (
 
 
 def add_executor(parser: "Container", **workers: str) -> None:
-    """Add the options of the executor. `workers`: keywords of `add_argument` for --workers, such as its
-    help."""
+    """Add the options of the executor. `workers`: keywords of `add_argument` for --workers."""
     add_setting(parser, ExecutorConfig, "workers", **workers)
     add_setting(parser, ExecutorConfig, "executor", choices=tuple(EXECUTORS))
     add_setting(parser, ExecutorConfig, "cluster", metavar="ADDRESS|JSON")
@@ -75,16 +74,13 @@ class ChunkComputer(Protocol[Task_contra]):
 
     def models(self) -> list[Path]:
         """The files, besides the texts, on which results depend; they must be identical for every worker."""
-        ...
 
     def lines(self, task: Task_contra) -> Lines:
         """Compute the lines of a chunk for each output."""
-        ...
 
 
 class TextJob:
-    """One execution of a command over its input texts. ConfigError for --resume if a text or the output is a
-    stream."""
+    """One execution of a command over its texts. ConfigError for --resume with a stream."""
 
     def __init__(
         self,
@@ -189,8 +185,7 @@ class TextJob:
 
     def open_records(self, models: Mapping[str, str]) -> ChunkRecords | None:
         """Open the file of finished chunks, a new one or that of the job to resume; None for a job without
-        one. `models`: digests of the files of the models, by path. ConfigError if the job was started with
-        other settings."""
+        one. `models`: digests of their files, by path. ConfigError if the job was started with others."""
         if not self.keeps_chunks:
             return None
         states = [os.stat(path) for path in self.inputs]
@@ -212,8 +207,7 @@ class TextJob:
 
 
 def advance(progress: Progress, done: FinishedChunk) -> None:
-    """Count the lines of a finished chunk. Those of a chunk finished before a resume do not affect the
-    rate."""
+    """Count the lines of a finished chunk; those from before a resume do not affect the rate."""
     (progress.skip if done.earlier else progress.add)(done.count)
 
 

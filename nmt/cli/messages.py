@@ -49,8 +49,7 @@ def flush_stdout() -> None:
 
 
 def drop_stdout() -> None:
-    """Discard what stdout could not write; otherwise Python would try again at exit and print a second
-    message."""
+    """Discard what stdout could not write; Python would try again at exit and print a second message."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -93,7 +92,7 @@ class LogFile(logging.FileHandler):
     is not a log, for instance a text that was named by mistake."""
 
     def __init__(self, path: str, command: str) -> None:
-        try:
+        with files.naming_full_disk(path):
             files.make_parents(path)
             if os.path.isfile(path):
                 with open(path, "rb") as stream:
@@ -101,8 +100,6 @@ class LogFile(logging.FileHandler):
                 if start and not MESSAGE.match(start):
                     raise UserError(f"{path}: exists and is not a log of this program; name another file")
             super().__init__(path, "a", "utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise files.cannot_write(path, error) from error
         self.path = path
         self.setLevel(logging.DEBUG)
         self.setFormatter(OneLine(f"[%(asctime)s] {command}: %(message)s", TIMES))

@@ -6,6 +6,7 @@ models; put words into classes.
 import argparse
 import logging
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, add_settings, parse_settings
 from nmt.config import settings
 from nmt.errors import ConfigError
 from nmt.io import files, mapped
@@ -45,7 +46,6 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def estimate_action(argv: Sequence[str]) -> None:
-    """Estimate a model from text."""
     args = options.parse(parser(), argv)
     discounts = args.discount_fallback  # an empty list: the option was given, without numbers
     fallback = estimators.FALLBACK_DISCOUNTS if discounts == [] else tuple(discounts)
@@ -62,7 +62,7 @@ def estimate_action(argv: Sequence[str]) -> None:
         raise ConfigError("--word-classes: several workers count words; leave one of them out")
     of_words = not args.word_classes
     may_take_lmplz = args.estimator == "auto" and not args.compile and needed > limit and of_words
-    if not shared_folder and (args.estimator == "lmplz" or (may_take_lmplz and estimators.find_lmplz())):
+    if not shared_folder and (args.estimator == "lmplz" or (may_take_lmplz and shutil.which("lmplz"))):
         estimators.estimate_with_lmplz(args.input, args.output, config, limit)
         log.info("estimated by lmplz: %s", args.output)
         return
@@ -113,9 +113,7 @@ def parser() -> options.Parser:
     add_setting(parser, SmoothingConfig, "prune", nargs="+")
     add_setting(parser, SmoothingConfig, "interpolate_unigrams")
     add_setting(parser, SmoothingConfig, "discount_fallback", nargs="*", metavar="D")
-    add_setting(parser, SmoothingConfig, "skip_symbols")
-    for name in ("katz_cutoff", "backoff_factor", "add"):
-        add_setting(parser, SmoothingConfig, name)
+    add_settings(parser, SmoothingConfig, "skip_symbols", "katz_cutoff", "backoff_factor", "add")
     add_memory(
         parser,
         "memory for counting; for a text that needs more, n-grams and a Kneser-Ney model lie on disk, in a "
@@ -259,7 +257,6 @@ def prune_parser() -> options.Parser:
 
 
 def prune_action(argv: Sequence[str]) -> None:
-    """Prune a model by entropy."""
     args = options.parse(prune_parser(), argv)
     clock = time.monotonic()
     model = count_models.read_arpa(args.model)
@@ -305,12 +302,10 @@ def verify_parser() -> options.Parser:
 
 
 def add_arpa(parser: options.Parser) -> None:
-    """Add the argument for a model to read."""
     parser.add_argument("model", type=InputPath, metavar="ARPA", help="ARPA file, also .gz")
 
 
 def add_quantize(parser: options.Parser) -> None:
-    """Add the option for the bits of a compiled model's values."""
     parser.add_argument(
         "--quantize",
         type=arguments.integer(0, trie_build.MOST_BITS),
@@ -322,7 +317,6 @@ def add_quantize(parser: options.Parser) -> None:
 
 
 def compile_action(argv: Sequence[str]) -> None:
-    """Compile an ARPA file into a mapped model."""
     args = options.parse(compile_parser(), argv)
     clock = time.monotonic()
     in_memory = MEMORY_TO_COMPILE * disk_counts.text_size(args.model) <= memory_limit(args)
@@ -348,7 +342,6 @@ def write_folder(args: argparse.Namespace, model: NgramModel, source: str, stora
 
 
 def verify_action(argv: Sequence[str]) -> None:
-    """Verify all files of a compiled model."""
     args = options.parse(verify_parser(), argv)
     if not mapped.is_mapped(args.folder):
         raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile; name one that it wrote")
@@ -368,8 +361,7 @@ def classes_parser() -> options.Parser:
         "nmt-ngram --word-classes estimates a model of classes instead of words.",
     )
     options.add_input_output(parser, "tokenized text, one sentence a line,")
-    for name in ("classes", "rounds"):
-        add_setting(parser, ClassConfig, name)
+    add_settings(parser, ClassConfig, "classes", "rounds")
     add_memory(parser, "memory for counting bigrams; for a text that needs more, they lie on disk")
     jobs.add_shared_job(parser)
     options.add_quiet(parser)
@@ -377,7 +369,6 @@ def classes_parser() -> options.Parser:
 
 
 def classes_action(argv: Sequence[str]) -> None:
-    """Learn word classes from text."""
     args = options.parse(classes_parser(), argv)
     config, executor = parse_settings(ClassConfig, args), parse_settings(ExecutorConfig, args)
     settings.check(config)

@@ -188,15 +188,12 @@ def all_actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
 
 
 def add_input_output(parser: "Container", what: str = "text") -> None:
-    parser.add_argument(
-        "--input",
-        "-i",
-        type=InputPath,
-        default="-",
-        metavar="FILE",
-        help=f"{what} to read; plain, gzip, or - for stdin",
-    )
+    add_input(parser, f"{what} to read; plain, gzip, or - for stdin")
     add_output(parser)
+
+
+def add_input(parser: "Container", help: str) -> None:
+    parser.add_argument("--input", "-i", type=InputPath, default="-", metavar="FILE", help=help)
 
 
 def add_output(parser: "Container") -> None:
@@ -210,13 +207,16 @@ def add_output(parser: "Container") -> None:
     )
 
 
+def add_required_output(parser: "Container", metavar: str, help: str) -> None:
+    parser.add_argument("--output", "-o", type=OutputPath, required=True, metavar=metavar, help=help)
+
+
 def add_quiet(parser: "Container") -> None:
     """Add the options --quiet and --log."""
     parser.add_argument("--quiet", "-q", action="store_true", help="only warnings and errors on stderr")
     parser.add_argument(
         "--log",
         type=OutputPath,
-        default=None,
         metavar="FILE",
         help="append all messages to FILE with their times, including those that --quiet hides, details of "
         "how torch computes, and progress once a minute",
@@ -249,7 +249,7 @@ def add_processor(
     parser: "Container", threads: str = "default: chosen by torch", matmul: str = "auto"
 ) -> None:
     """Add --threads and --matmul. `threads`: end of the help text of --threads; `matmul`: its default."""
-    parser.add_argument("--threads", type=positive, default=None, help=f"CPU threads; {threads}")
+    parser.add_argument("--threads", type=positive, help=f"CPU threads; {threads}")
     parser.add_argument(
         "--matmul",
         choices=("auto", "mkl", "onednn"),
@@ -272,7 +272,6 @@ def add_language_model(parser: "Container") -> None:
 
 
 def add_network_scores(parser: "Container") -> None:
-    """Add the options for scoring with a neural language model."""
     parser.add_argument(
         "--backoff",
         type=InputPath,
@@ -288,12 +287,10 @@ def add_network_scores(parser: "Container") -> None:
 
 
 def add_max_line_words(parser: "Container", what: str, default: str = "") -> None:
-    """Add --max-line-words. `what`: clause that says what happens to longer lines; `default`: what the help
-    adds to the default."""
+    """Add --max-line-words. `what`: what happens to longer lines; `default`: what follows the default."""
     parser.add_argument(
         "--max-line-words",
         type=positive,
-        default=None,
         metavar="N",
         help=f"longer lines {what}; default: {MAX_LINE_WORDS}{default}",
     )
@@ -442,8 +439,7 @@ def call_and_flush(command: Command, argv: Sequence[str] | None) -> None:
 
 
 def parse(parser: Parser, argv: Sequence[str] | None, times: bool = False) -> argparse.Namespace:
-    """Parse the options of a command, and set up its messages; `argv`: None for those of this process;
-    `times`: see `start_log`."""
+    """Parse the options of a command (None: of this process), and set up its messages, see `start_log`."""
     args = parser.parse_args(argv)
     start_log(parser.prog, args, times)
     return args
@@ -482,8 +478,7 @@ def set_up_torch(device: str, threads: int | None, matmul: str, run: str | None 
     """Import torch, check the device, choose threads and matrix back end; returns a line for the log.
 
     `threads`: None for torch's own choice; `matmul`: auto, mkl or onednn; `run`: a run directory, whose
-    choice of back end for this processor is reused. ConfigError for a device or back end that cannot be
-    used."""
+    choice of back end for this processor is reused. ConfigError for an unusable device or back end."""
     from nmt.compute import device as devices
 
     return devices.set_up_device(device, threads, matmul, back_ends_file(run) if run else None)

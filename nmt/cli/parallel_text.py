@@ -27,7 +27,6 @@ def add_options(parser: options.Parser, dev: bool = False) -> None:
                 f"--{prefix}{side}",
                 *([] if prefix else [f"-{letter}"]),
                 type=InputPath,
-                default=None,
                 metavar="FILE",
                 help=f"{side} text{what}, a sentence a line; plain or gzip",
             )
@@ -58,8 +57,7 @@ def add_options(parser: options.Parser, dev: bool = False) -> None:
 
 
 def check_options(args: argparse.Namespace, dev_required: bool = False) -> None:
-    """ConfigError unless each text is given by exactly one kind of option. `dev_required`: whether there must
-    be a development set."""
+    """ConfigError unless each text is given by one kind of option. `dev_required`: also a development set."""
     for prefix in ("", "dev_"):
         if prefix and not hasattr(args, "dev_parallel"):
             continue

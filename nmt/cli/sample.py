@@ -51,7 +51,6 @@ def parser() -> options.Parser:
         arguments.add_setting(parser, SamplingConfig, name, metavar=metavar)
     parser.add_argument(
         "--boundaries",
-        default=None,
         metavar="MARK",
         help="models whose tokens are of several units: write this mark between tokens",
     )

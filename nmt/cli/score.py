@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nmt.cli import jobs, options
 from nmt.cli.arguments import InputPath, OutputPath
-from nmt.cli.jobs import TextJob
+from nmt.cli.jobs import ChunkComputer, TextJob
 from nmt.cli.perplexity import PerplexityTotals, perplexity
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
@@ -38,20 +38,12 @@ class ScoringBlock:
     rows: Sequence[tuple[str, ...]]  # (source, target), with alignment for a joint model; (text,) for an LM
 
 
-class BlockScorer:
-    """Scores blocks of lines with loaded models."""
-
-    def models(self) -> list[Path]:
-        """The files, besides the texts, on which scores depend."""
-        raise NotImplementedError
+class BlockScorer(ChunkComputer[ScoringBlock]):
+    """Scores blocks of lines with loaded models. The last output of `lines` is the sums."""
 
     def check(self, in_parts: bool) -> None:
         """Check options and texts before any work. ConfigError or DataError if they cannot be scored.
         `in_parts`: whether several processes may score."""
-
-    def lines(self, block: ScoringBlock) -> Lines:
-        """Compute the lines of a block for each output; the last output is the sums."""
-        raise NotImplementedError
 
     def summary(self, sums: Sequence[str], lines: int) -> str:
         """Summarize the sums of all blocks for the log; empty if there is nothing to report."""
@@ -204,16 +196,13 @@ def parser() -> options.Parser:
     options.add_compute(parser)
     options.add_precision(parser)
     parser.add_argument(
-        "--source", "-s", type=InputPath, default=None, metavar="FILE", help="source text; plain, gzip, or -"
+        "--source", "-s", type=InputPath, metavar="FILE", help="source text; plain, gzip, or -"
     )
-    parser.add_argument(
-        "--target", "-t", type=InputPath, default=None, metavar="FILE", help="target text, line by line"
-    )
+    parser.add_argument("--target", "-t", type=InputPath, metavar="FILE", help="target text, line by line")
     parser.add_argument(
         "--alignment",
         "-a",
         type=InputPath,
-        default=None,
         metavar="FILE",
         help="for a joint model: word alignment of both texts, lines of points 0-0 1-2",
     )
@@ -221,7 +210,6 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--alignments",
         type=OutputPath,
-        default=None,
         metavar="FILE",
         help="also write the word alignment of each pair, 0-0 1-2 ..., from the greatest attention of each "
         "target word; for models with attention",
@@ -244,10 +232,9 @@ def parser() -> options.Parser:
 
 
 def add_language_model(parser: options.Parser) -> None:
-    """Add the options for scoring with a language model."""
     group = parser.add_argument_group("language models")
     group.add_argument(
-        "--input", "-i", type=InputPath, default=None, metavar="FILE", help="text to score; plain, gzip, or -"
+        "--input", "-i", type=InputPath, metavar="FILE", help="text to score; plain, gzip, or -"
     )
     options.add_network_scores(group)
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, add_setting, add_settings, parse_settings
 from nmt.errors import UserError
 from nmt.runs import directory as run_directory
 from nmt.serve import engine
@@ -85,17 +85,13 @@ def parser() -> options.Parser:
     add_setting(parser, ServeConfig, "allow_origin", type=str, nargs="+", metavar="ORIGIN")
     add_setting(parser, ServeConfig, "proxy", nargs="+", metavar="ADDRESS")
     add_compute(parser.add_argument_group("engines"))
-    limits = parser.add_argument_group("limits")
-    for name in LIMITS:
-        add_setting(limits, ServeConfig, name)
+    add_settings(parser.add_argument_group("limits"), ServeConfig, *LIMITS)
     options.add_quiet(parser)
     return parser
 
 
 def add_compute(group: argparse._ArgumentGroup) -> None:
-    """Add the options that say how engines compute."""
-    for name in ("engine", "quantization"):
-        add_setting(group, EngineConfig, name)
+    add_settings(group, EngineConfig, "engine", "quantization")
     add_setting(group, EngineConfig, "beam_size", "-b")
     add_setting(group, EngineConfig, "device", metavar="DEVICE")
     # MKL by default: oneDNN compiles a kernel per shape, and a server sees hundreds of shapes; it was no
@@ -114,8 +110,7 @@ def named_path(text: str) -> tuple[str, str]:
 
 
 def first_run(engines: Sequence[tuple[str, str]]) -> str | None:
-    """The first run directory that torch computes, whose choice of matrix back end all engines use; None if
-    there is none."""
+    """The first run that torch computes; all engines use its choice of matrix back end. None without any."""
     paths = [run_directory.resolve(path.split(",")[0]) for _, path in engines]
     return next((str(path) for path in paths if run_directory.is_trained(path)), None)
 

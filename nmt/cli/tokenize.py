@@ -33,7 +33,6 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--language",
         "-l",
-        default=None,
         metavar="CODE",
         help="ISO 639 code of the language; default: the ending of the input's name, news.de or news.de.gz",
     )

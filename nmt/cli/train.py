@@ -54,7 +54,6 @@ def parser() -> options.Parser:
     )
     parser.add_argument(
         "--preset",
-        default=None,
         metavar="NAME",
         help="settings for a kind of model and data, such as small (about 30,000 pairs) or large, which the "
         "configuration file overrides",
@@ -62,7 +61,6 @@ def parser() -> options.Parser:
     parser.add_argument(
         "--init-from",
         type=arguments.InputPath,
-        default=None,
         metavar="RUN_DIR",
         help="start from the weights of another run; same as init_from=...",
     )

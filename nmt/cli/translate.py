@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import arguments, documents, jobs, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, add_settings, parse_settings
 from nmt.cli.jobs import TextJob
 from nmt.cli.translation_input import (
     CONSTRAINTS,
@@ -53,7 +53,6 @@ def load_translator(args: argparse.Namespace) -> "LineTranslator":
 
 
 def search_settings(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
-    """Build the settings of beam search and of sampling from the options."""
     beam = parse_settings(BeamConfig, args, allow_unknown=args.replace_unknown)
     return beam, parse_settings(SamplingConfig, args, samples=args.sample or 1)
 
@@ -284,7 +283,6 @@ def parser() -> options.Parser:
 
 
 def add_text(parser: "Container") -> None:
-    """Add the options that say how lines are read."""
     parser.add_argument(
         "--tokenized",
         action="store_true",
@@ -313,7 +311,6 @@ def add_text(parser: "Container") -> None:
 
 
 def add_search(parser: "Container") -> None:
-    """Add the options of beam search."""
     add_setting(
         parser,
         BeamConfig,
@@ -325,29 +322,24 @@ def add_search(parser: "Container") -> None:
     parser.add_argument(
         "--n-best",
         type=arguments.positive,
-        default=None,
         metavar="K",
         help="write the K best translations in Moses' n-best format, as tokenized words",
     )
     add_setting(parser, MBRConfig, "mbr", default=None)
     add_setting(parser, MBRConfig, "mbr_scale", nargs=1, default=None, metavar="A")
-    add_setting(parser, BeamConfig, "normalize")
-    add_setting(parser, BeamConfig, "ended")
+    add_settings(parser, BeamConfig, "normalize", "ended")
     add_setting(parser, BeamConfig, "max_length_factor", metavar="F")
     add_setting(parser, BeamConfig, "min_length_factor", metavar="F")
-    add_setting(parser, BeamConfig, "max_length")
-    add_setting(parser, BeamConfig, "min_length")
+    add_settings(parser, BeamConfig, "max_length", "min_length")
     parser.add_argument(
         "--prefix",
         type=InputPath,
-        default=None,
         metavar="FILE",
         help="text with which the translation of each line has to begin, line by line",
     )
     parser.add_argument(
         "--shortlist",
         type=InputPath,
-        default=None,
         metavar="LEX",
         help="search only among words that this lexical table (Moses' lex.f2e) gives for a sentence: faster, "
         "but results change",
@@ -365,7 +357,6 @@ def add_sampling(parser: "Container") -> None:
     parser.add_argument(
         "--sample",
         type=arguments.positive,
-        default=None,
         metavar="N",
         help="draw N random translations instead of searching; in n-best format if N > 1",
     )
@@ -376,7 +367,6 @@ def add_sampling(parser: "Container") -> None:
 
 
 def add_attention(parser: "Container") -> None:
-    """Add the options that need a model with attention."""
     parser.add_argument(
         "--replace-unknown",
         action="store_true",
@@ -386,14 +376,12 @@ def add_attention(parser: "Container") -> None:
     parser.add_argument(
         "--lexicon",
         type=InputPath,
-        default=None,
         metavar="LEX",
         help="with --replace-unknown: translate that source word by this lexical table (Moses' lex.f2e)",
     )
     parser.add_argument(
         "--alignments",
         type=OutputPath,
-        default=None,
         metavar="FILE",
         help="write the word alignment of each line, 0-0 1-2 ..., from the greatest attention of each target "
         "word",
@@ -419,8 +407,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def translate(args: argparse.Namespace, job: TextJob, total: int) -> None:
-    """Load the runs, translate the input and write the translations. `total`: number of lines, 0 for a
-    stream."""
+    """Load the runs, translate the input, write the translations. `total`: lines, 0 for a stream."""
     set_up = job.set_up_torch(args.runs[0])
     work = load_translator(args)
     work.constraints.check_required()

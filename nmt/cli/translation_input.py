@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from nmt.cli.arguments import InputPath, add_setting
+from nmt.cli.arguments import InputPath, add_setting, add_settings
 from nmt.io import files
 from nmt.search.config import BeamConfig, ConstraintConfig
 from nmt.text import glossary
@@ -29,9 +29,8 @@ def add_constraints(parser: "Container") -> None:
         ("--avoid", "phrases that no translation may contain, one on each line"),
         ("--avoid-lines", "phrases that the translation of each line may not contain, separated by tabs"),
     ):
-        parser.add_argument(name, type=InputPath, default=None, metavar="FILE", help=help_text)
-    add_setting(parser, BeamConfig, "no_repeat_ngram")
-    add_setting(parser, BeamConfig, "allocation")
+        parser.add_argument(name, type=InputPath, metavar="FILE", help=help_text)
+    add_settings(parser, BeamConfig, "no_repeat_ngram", "allocation")
     add_setting(parser, ConstraintConfig, "unmet")
 
 
@@ -105,8 +104,7 @@ class InputConstraints:
         self.maker = run.maker(constraints, rows)
 
     def check_required(self) -> None:
-        """Check the constraints of each line, before the first line is translated. DataError for a phrase
-        that cannot be required."""
+        """Check the constraints of all lines beforehand. DataError for a phrase that cannot be required."""
         if self.args.constraints and self.maker and self.maker.strict:
             for number, line in enumerate(files.preview(self.args.constraints)):
                 self.maker.required(

@@ -192,16 +192,8 @@ def read_chunks(path: str) -> Iterator[bytes]:
     """Yield the bytes of a plain or gzip file. DataError for one that cannot be read, and for gzip that
     unpacks to far more than text does."""
     packed, size = files.status(path).st_size, 0
-    with files.open_bytes(path) as stream:
-        while True:
-            try:
-                chunk = stream.read(CHUNK)
-            except files.UNPACK_ERRORS:
-                raise
-            except OSError as error:
-                raise files.cannot_read(path, error) from error
-            if not chunk:
-                return
+    with files.open_bytes(path) as stream, files.naming_unread(path):
+        while chunk := stream.read(CHUNK):
             size += len(chunk)
             if size > max(UNPACKED, RATIO * packed):
                 raise DataError(
@@ -338,8 +330,7 @@ NO_SPANS = frozenset[str]()
 
 
 def read_tmx(paths: Sequence[str], wanted: Wanted) -> Iterator[Unit]:
-    """Yield the units of translation memories (TMX 1.1 to 1.4b). Of several translations into a language, the
-    first counts."""
+    """Yield the units of TMX 1.1 to 1.4b. Of several translations into a language, the first counts."""
     for path in paths:
         for unit in read_elements(path, "tmx", "tu"):
             texts: Unit = {}

@@ -15,7 +15,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from types import TracebackType
@@ -30,8 +30,7 @@ from nmt.io import numbers
 
 @contextmanager
 def parent_folders(path: str | Path) -> Iterator[None]:
-    """Create the missing folders above a path, and at the end remove those that are still empty. OSError as
-    from `make_parents`."""
+    """Create the missing folders above a path; remove empty ones at the end. OSError as `make_parents`."""
     folders = make_parents(path)
     try:
         yield
@@ -113,6 +112,18 @@ def cannot_read(path: str | Path, error: Exception) -> DataError:
 
 
 @contextmanager
+def naming_unread(path: str | Path) -> Iterator[None]:
+    """Turn an OSError, such as that of a failing disk, into a DataError that names the file. Errors of broken
+    gzip files pass, for `open_bytes` to name them."""
+    try:
+        yield
+    except UNPACK_ERRORS:
+        raise
+    except OSError as error:
+        raise cannot_read(path, error) from error
+
+
+@contextmanager
 def naming_file(path: str | Path) -> Iterator[None]:
     """Put the name of a file before the message of a DataError that lacks it."""
     try:
@@ -156,32 +167,22 @@ def read_byte_lines(path: str | Path) -> Iterator[bytes]:
 
     DataError for a file that cannot be read, or is a broken gzip file.
     """
-    with open_bytes(path) as stream:
-        try:
-            for line in stream:
-                yield line[:-1] if line.endswith(b"\n") else line
-        except UNPACK_ERRORS:
-            raise
-        except OSError as error:
-            raise cannot_read(path, error) from error
+    with open_bytes(path) as stream, naming_unread(path):
+        for line in stream:
+            yield line[:-1] if line.endswith(b"\n") else line
 
 
 def read_blocks(path: str | Path) -> Iterator[bytes]:
     """Yield a file in blocks of whole lines, about BUFFER bytes each, unchanged; the last block may lack its
     `\\n`. Errors as from `read_byte_lines`."""
     parts: list[bytes] = []  # of a line that goes on
-    with open_bytes(path) as stream:
-        try:
-            while chunk := stream.read(BUFFER):
-                end = chunk.rfind(b"\n") + 1
-                if end:
-                    yield b"".join([*parts, chunk[:end]])
-                    parts.clear()
-                parts.append(chunk[end:])
-        except UNPACK_ERRORS:
-            raise
-        except OSError as error:
-            raise cannot_read(path, error) from error
+    with open_bytes(path) as stream, naming_unread(path):
+        while chunk := stream.read(BUFFER):
+            end = chunk.rfind(b"\n") + 1
+            if end:
+                yield b"".join([*parts, chunk[:end]])
+                parts.clear()
+            parts.append(chunk[end:])
     if rest := b"".join(parts):
         yield rest
 
@@ -285,10 +286,8 @@ def preview(path: str | Path) -> Iterator[str]:
 
 def status(path: str | Path) -> os.stat_result:
     """The size and times of a file. DataError if it cannot be read."""
-    try:
+    with naming_unread(path):
         return os.stat(path)
-    except OSError as error:
-        raise cannot_read(path, error) from error
 
 
 def count_lines(path: str | Path) -> int:
@@ -408,7 +407,7 @@ def cannot_write(name: str | Path, error: OSError) -> UserError:
 
 @contextmanager
 def naming_full_disk(output: str | Path) -> Iterator[None]:
-    """Turn the OSError of a full disk into a UserError that names the output."""
+    """Turn an OSError, such as that of a full disk, into a UserError that names the output."""
     try:
         yield
     except OSError as error:
@@ -486,10 +485,18 @@ class Writing:
 
 
 def write_text(path: str | Path, lines: Iterable[str]) -> None:
-    r"""Write a text file, adding `\n` to each line; it is written completely or not at all. UserError if that
-    fails."""
+    r"""Write a text file, with `\n` after each line, completely or not at all. UserError if that fails."""
     with Writing(path) as out:
         out.write_lines(lines)
+
+
+def write_parallel(paths: Sequence[str | Path], rows: Iterable[Sequence[str]]) -> None:
+    """Write parallel text files, one for each column of `rows`, as `write_text` does."""
+    with ExitStack() as stack:
+        outs = [stack.enter_context(Writing(path)) for path in paths]
+        for row in rows:
+            for out, line in zip(outs, row, strict=True):
+                out.write(line + "\n")
 
 
 def require_files(paths: Iterable[str | Path], reason: str) -> None:

@@ -42,10 +42,8 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
     folder = Path(folder)
     path = folder / FILE
     is_new = not folder.exists()
-    try:
+    with files.naming_full_disk(folder):
         above = files.make_parents(folder)
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
     try:
         lock = acquire(folder, math.inf if wait else time.monotonic() + patience)
     except UserError:
@@ -103,8 +101,7 @@ def clear(folder: str | Path) -> None:
 
 
 def clear_content(folder: str | Path) -> None:
-    """Remove all that is in a folder whose lock this process holds, but the lock. Files that cannot be
-    removed stay."""
+    """Empty a folder whose lock this process holds, but for the lock. Files that cannot be removed stay."""
     for inside in Path(folder).iterdir():
         if inside.name != FILE:
             with suppress(OSError):
@@ -112,8 +109,7 @@ def clear_content(folder: str | Path) -> None:
 
 
 def holder(folder: str | Path) -> str:
-    """The current or last holder of a folder's lock: command, process, machine, time. Empty if there was
-    none."""
+    """The current or last holder of a folder's lock: command, process, machine, time. Empty without any."""
     try:
         return (Path(folder) / FILE).read_text(encoding="utf-8", errors="replace")[:200]
     except OSError:
@@ -147,12 +143,9 @@ class WorkFolders:
         """
         parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
         self.sweep(parent)
-        created: list[Path] = []
-        try:
+        with files.naming_full_disk(parent):
             created = files.make_parents(parent / self.command)
             folder = Path(tempfile.mkdtemp(prefix=f"{self.command}.", dir=parent))
-        except OSError as error:
-            raise files.cannot_write(parent, error) from error
         # Another command that starts now may take the empty folder for an abandoned one, and remove it.
         with locked(folder, self.command, wait=True):
             try:

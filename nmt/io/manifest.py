@@ -38,11 +38,8 @@ Stamp = dict[str, int | str]  # of an input: size, modification time (ns), sha25
 
 def digest(path: str | Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits. DataError if it cannot be read."""
-    try:
-        with files.open_regular(path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise files.cannot_read(path, error) from error
+    with files.naming_unread(path), files.open_regular(path) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def entry(path: Path) -> ManifestEntry:
@@ -52,8 +49,7 @@ def entry(path: Path) -> ManifestEntry:
 
 
 def read(folder: str | Path) -> Entries | None:
-    """The manifest of a folder; None if it has none. DataError if it is damaged, unreadable or of another
-    format."""
+    """The manifest of a folder, None without one. DataError if it is damaged or of another format."""
     path = Path(folder) / FILE
     try:
         content = json.loads(files.read_small(path).decode("utf-8"))
@@ -107,24 +103,19 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
         sync(part)
     after = previous | {name: [entry(part)] for name, part in parts.items()}
     save(folder, after | {name: [*after[name], *previous.get(name, [])] for name in parts})
-    try:
+    with files.naming_full_disk(folder):
         for name, part in parts.items():
             os.replace(part, folder / name)
         forgotten = set(drop)
         save(folder, {name: rows for name, rows in after.items() if name not in forgotten})
         for name in forgotten:
             (folder / name).unlink(missing_ok=True)
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
 
 
 def sync(path: Path) -> None:
     """Wait until a file is on the disk. UserError if that fails."""
-    try:
-        with open(path, "rb") as stream:
-            os.fsync(stream.fileno())
-    except OSError as error:
-        raise files.cannot_write(path, error) from error
+    with files.naming_full_disk(path), open(path, "rb") as stream:
+        os.fsync(stream.fileno())
 
 
 def verify(folder: str | Path, names: Iterable[str]) -> None:
@@ -190,6 +181,5 @@ def unchanged(path: str | Path, recorded: Mapping[str, object]) -> bool:
 
 
 def digest64(text: bytes) -> bytes:
-    """8-byte digest for detecting equal texts; among 100 million texts the probability of any collision is
-    0.03%."""
+    """8-byte digest to find equal texts; of 100 million, any collide with a probability of 0.03%."""
     return blake2b(text, digest_size=8).digest()

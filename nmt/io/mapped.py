@@ -66,11 +66,9 @@ def write(
     class; `sources`: the files that they were made from. The manifest is written last: with it the folder is
     complete. UserError if that fails."""
     contents = {"format": FORMAT, "kind": kind, "numbers": dict(numbers), "sources": list(sources)}
-    try:
+    with files.naming_full_disk(folder):
         for name, array in arrays.items():
             save_array(folder / f"{name}{ENDING}", array)
-    except OSError as error:
-        raise files.cannot_write(folder, error) from error
     files.write_text(folder / CONTENTS, [json.dumps(contents, indent=1)])
     manifest.write(folder, [CONTENTS, *(f"{name}{ENDING}" for name in arrays)])
 
@@ -141,8 +139,7 @@ def parse_contents(path: Path, text: bytes) -> dict:  # type: ignore[type-arg]
 
 
 def check_sizes(folder: Path, entries: manifest.Entries, names: Sequence[str]) -> None:
-    """DataError for a file that is missing, not regular, or of another size than the manifest says. `names`:
-    of the files to check."""
+    """DataError for one of these files that is missing, not regular, or not of the manifest's size."""
     for name in names:
         path = folder / name
         files.check_regular(path)
@@ -197,12 +194,10 @@ def stamp_file(cache: Path, folder: str | Path) -> Path:
 
 
 class MappedRecord(Protocol):
-    """A dataclass or NamedTuple that can be kept as a folder of arrays. Its fields are arrays, integers, and
-    lists of strings."""
+    """A dataclass or NamedTuple of arrays, integers and lists of strings, kept as a folder of arrays."""
 
     def is_sound(self) -> bool:
         """Whether all sizes agree and all indices are within bounds, which compiled code does not check."""
-        ...
 
 
 K = TypeVar("K", bound=MappedRecord)
@@ -214,8 +209,7 @@ def field_names(kind: type[MappedRecord]) -> list[str]:
 
 
 def write_record(folder: Path, record: MappedRecord, sources: Sequence[str]) -> None:
-    """Write all fields to an existing, empty folder. `sources`: the files that the record was made from.
-    UserError if that fails."""
+    """Write all fields to an empty folder. `sources`: what they were made from. UserError if that fails."""
     values = {name: getattr(record, name) for name in field_names(type(record))}
     write(
         folder,
@@ -227,8 +221,7 @@ def write_record(folder: Path, record: MappedRecord, sources: Sequence[str]) -> 
 
 
 def as_array(value: "NDArray[np.generic] | list[str]") -> "NDArray[np.generic]":
-    """Convert a list of strings to an array of bytes, one line for each string. No string may contain a line
-    end."""
+    """Convert strings, none of which has a line end, to an array of bytes, a line for each."""
     import numpy as np
 
     if isinstance(value, np.ndarray):
@@ -279,8 +272,7 @@ class ArrayStorage:
         self.folder = folder
 
     def empty(self, shape: "int | tuple[int, ...]", kind: "type[NumberT]") -> "NDArray[NumberT]":
-        """Make an array of this shape and type (`kind`), whose values are arbitrary. OSError if the disk is
-        full."""
+        """Make an array of this shape and type (`kind`), of any values. OSError if the disk is full."""
         import numpy as np
 
         size = int(np.prod(shape)) * np.dtype(kind).itemsize

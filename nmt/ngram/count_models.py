@@ -170,8 +170,7 @@ class NgramModel(NgramTextScorer):
 def write_arpa(
     model: NgramModel, path: str | Path, progress: Callable[[int], None] = lambda count: None
 ) -> None:
-    """Write an ARPA file; .gz compresses. `progress`: called with the number of n-grams of each block after
-    it is written."""
+    """Write an ARPA file; .gz compresses. `progress`: called with the number of n-grams of each block."""
     with files.Writing(str(path)) as out:
         for count, block in arpa_blocks(model):
             out.write(block)
@@ -229,11 +228,8 @@ def round_as_arpa(model: NgramModel) -> None:
 
 def is_arpa(path: str | Path) -> bool:
     """Whether a file, compressed or not, begins like an ARPA file. DataError if it cannot be read."""
-    try:
-        with files.open_bytes(path) as stream:
-            head = stream.read(64)
-    except OSError as error:
-        raise files.cannot_read(path, error) from error
+    with files.open_bytes(path) as stream, files.naming_unread(path):
+        head = stream.read(64)
     return head.lstrip().startswith(b"\\data\\")
 
 
@@ -265,8 +261,7 @@ def read_arpa(path: str | Path, storage: ArrayStorage = MEMORY) -> NgramModel:
 
 
 def drop_empty_orders(model: NgramModel) -> NgramModel:
-    """Remove the highest orders of a model if they have no n-grams, because all sentences are shorter or all
-    were pruned."""
+    """Remove the highest orders without n-grams: all sentences are shorter, or all n-grams were pruned."""
     while model.order > 1 and not len(model.levels[-1].keys):
         model.levels.pop()
     return model
@@ -331,8 +326,7 @@ class ArpaReader:
         return line.rstrip("\r")
 
     def lines_ahead(self, most: int) -> bytes:
-        """Return the next lines of the current block, at most `most`, without consuming them; empty at the
-        end of the file."""
+        """The next lines of the current block, at most `most`, not consumed; empty at the end of the file."""
         if not self.fill():
             return b""
         ends = np.flatnonzero(np.frombuffer(self.block, np.uint8)[self.offset :] == ord("\n"))

@@ -384,14 +384,8 @@ ESTIMATORS: dict[str, Estimator] = {"katz": katz, "stupid-backoff": stupid_backo
 # KenLM's own estimator, where it is installed. It works on disk, so text may be larger than memory.
 
 
-def find_lmplz() -> str | None:
-    """Path of lmplz on the PATH; None if it is not installed."""
-    return shutil.which("lmplz")
-
-
 def lmplz_arguments(program: str, config: KneserNeyConfig, memory: float, folder: str) -> list[str]:
-    """The lmplz command line for a model with the same settings. `memory`: bytes; `folder`: for temporary
-    files."""
+    """The lmplz command line for the same settings. `memory`: bytes; `folder`: for temporary files."""
     arguments = [
         program, "--order", str(config.order), "--memory", f"{int(memory / 1e6)}M",
         "--temp_prefix", f"{folder}/", "--prune", *map(str, config.prune),
@@ -409,7 +403,7 @@ def estimate_with_lmplz(text: str, output: str, config: KneserNeyConfig, memory:
     """Estimate a model of the file `text` by lmplz, and write its ARPA file to `output`. Temporary files lie
     beside the output. `memory`: bytes that lmplz may use. ConfigError if lmplz is not installed, UserError
     with its last line of output if it fails."""
-    program = find_lmplz()
+    program = shutil.which("lmplz")
     if not program:
         raise ConfigError(
             "--estimator lmplz: there is no lmplz on the PATH; install KenLM, or use --estimator own"

@@ -8,7 +8,6 @@ differences of both sides are added.
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import islice
 
@@ -67,8 +66,7 @@ def general_sample(in_domain: str, general: str, config: SelectionConfig) -> lis
 
 
 def estimate(in_domain: str, general: Iterable[str], config: SelectionConfig) -> Side:
-    """Estimate the two models on the file `in_domain` and on lines of general text. Errors as from
-    `learn`."""
+    """Estimate the two models on the file `in_domain` and general lines. Errors as from `learn`."""
     counts = Counter(word for line in files.read_lines(in_domain) for word in files.split_words(line))
     vocabulary = frozenset(word for word, count in counts.items() if count >= config.min_count)
     if not vocabulary:
@@ -121,8 +119,7 @@ def differences(sides: Sequence[Side], rows: Sequence[tuple[str, ...]]) -> Float
 
 
 def concatenate(parts: Iterable[Sequence[str]]) -> Floats:
-    """Parse and concatenate the differences of all blocks, which were written as text in full precision:
-    (n,)"""
+    """Parse the differences of all blocks, which were written as text in full precision: (n,)"""
     return np.array([float(value) for part in parts for value in part], np.float64)
 
 
@@ -141,8 +138,7 @@ def best(values: Floats, count: int) -> Ints:
 
 
 def within(values: Floats, counts: Ints, words: int) -> Ints:
-    """Indices of the best lines with at most `words` words in total, ordered as by `best`. `counts`: number
-    of words of each line."""
+    """Indices of the best lines, as by `best`, of at most `words` words. `counts`: the words of each line."""
     order = best(values, len(values))
     return order[: int(np.searchsorted(np.cumsum(counts[order]), words, side="right"))]
 
@@ -183,12 +179,8 @@ def write(inputs: Sequence[str], outputs: Sequence[str], order: Ints) -> None:
     at all. `order`: line indices, in any order. UserError if a file cannot be written."""
     selected = np.zeros(int(order.max(initial=-1)) + 1, bool)
     selected[order] = True
-    with ExitStack() as stack:
-        sinks = [stack.enter_context(files.Writing(path)) for path in outputs]
-        for rows, keep in zip(files.parallel(*inputs), selected, strict=False):
-            if keep:
-                for out, line in zip(sinks, rows, strict=True):
-                    out.write(line + "\n")
+    rows = zip(files.parallel(*inputs), selected, strict=False)
+    files.write_parallel(outputs, (row for row, keep in rows if keep))
 
 
 def check(in_domain: Sequence[str], general: Sequence[str], outputs: Sequence[str]) -> None:

@@ -50,7 +50,6 @@ class Noun:
     source: Tokens
     target: Tokens
     person: int  # 0 je, 1 il or elle, 2 nous, 3 ils
-    definite: bool = False
 
 
 def starts_with_vowel(word: str) -> bool:
@@ -125,7 +124,7 @@ class Writer:
             mark = self.new_mark()
             source = [*source, ("of", mark), *owner.source]
             target = [*target, *contract(owner.target, mark)]
-        return Noun(source, target, 3 if many else 1, definite=True)
+        return Noun(source, target, 3 if many else 1)
 
     def determine(self, source: Tokens, target: Tokens, many: bool, gender: str) -> tuple[Tokens, Tokens]:
         """Put an article, possessive or demonstrative in front of a noun. `many`: whether it is plural;
@@ -159,7 +158,7 @@ class Writer:
             target += [("rive", bank), ("du", of), ("fleuve", river)]
         else:
             target += [("banque", bank)]
-        return Noun(source, target, 1, definite=True)
+        return Noun(source, target, 1)
 
     def subject(self) -> Noun:
         """A pronoun, or a noun phrase of a person or an animal."""

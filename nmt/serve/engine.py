@@ -37,6 +37,8 @@ SCORE = "score"  # log p of given translations
 TERMS = "terms"  # terms and the translations that they must have
 AVOID = "avoid"  # phrases that a translation may not contain
 
+ALL_RUNS = (N_BEST, BEAM_SIZE, TOKENIZED, SCORE)  # what all engines have that translate with runs
+
 
 @dataclass(frozen=True)
 class TranslateOptions:
@@ -151,24 +153,18 @@ class Session(Protocol):
     @property
     def busy(self) -> bool:
         """Whether any line is still being translated."""
-        ...
 
     def has_room(self) -> bool:
         """Whether the next step would start a line that is added now."""
-        ...
 
     def add(self, key: Hashable, line: str, options: TranslateOptions) -> None:
         """Add a line. UserError for one that cannot be translated."""
-        ...
 
     def step(self) -> Sequence[tuple[Hashable, TranslatedLine | UserError]]:
-        """Advance the search by a short step; returns the keys of finished lines with their translations or
-        errors."""
-        ...
+        """Advance the search by a short step; returns the keys and answers or errors of finished lines."""
 
     def cancel(self, key: Hashable) -> None:
         """Drop a line that is still being translated."""
-        ...
 
 
 class Engine:
@@ -213,21 +209,17 @@ class EngineKind(Protocol):
 
     def reads(self, path: str) -> bool:
         """Whether this path is an engine of this kind. UserError for an engine that cannot be used."""
-        ...
 
     def load(self, path: str, config: EngineConfig) -> Engine:
         """Load the engine at a path. UserError if that fails."""
-        ...
 
 
 @runtime_checkable
 class TorchUse(Protocol):
-    """A kind of engine that says which of its engines compute with torch; all engines of other kinds are
-    assumed to."""
+    """A kind of engine that says which engines compute with torch; those of other kinds are assumed to."""
 
     def needs_torch(self, path: str, config: EngineConfig) -> bool:
         """Whether the engine at this path computes with torch. UserError for one that cannot be used."""
-        ...
 
 
 @runtime_checkable
@@ -235,9 +227,7 @@ class SeveralEngines(Protocol):
     """A kind of engine whose folders may hold further engines."""
 
     def more(self, path: str) -> Mapping[str, str]:
-        """The further engines of a folder: ending of the name -> path. UserError for a folder that cannot be
-        used."""
-        ...
+        """The further engines of a folder: ending of the name -> path. UserError for an unusable folder."""
 
 
 # ---- names of engines --------------------------------------------------------------------------------------
@@ -247,8 +237,7 @@ LANGUAGE_PAIR = re.compile(r"([a-z]{2,3})-([a-z]{2,3})(?![a-z])")
 
 
 def languages_in_name(name: str) -> tuple[str, str]:
-    """The (source, target) languages with which a name such as en-fr or de-en.small begins; empty strings if
-    it does not."""
+    """The (source, target) languages at the start of a name such as en-fr or de-en.small; else empty."""
     match = LANGUAGE_PAIR.match(name)
     return (match[1], match[2]) if match and {match[1], match[2]} <= LANGUAGE_CODES else ("", "")
 
@@ -280,6 +269,20 @@ class AnyRunEngine(Engine):
     continuous = True
     run: Run
 
+    def describe(self, beam_size: int, *capabilities: str) -> EngineInfo:
+        """Describe the engine. `beam_size`: that of its searches without one of their own."""
+        member = self.run.members[0]
+        source, target = member.languages
+        return EngineInfo(
+            kind="run" if len(self.run.members) == 1 else "ensemble",
+            description=" + ".join(member.description for member in self.run.members),
+            source=source,
+            target=target,
+            capabilities=capabilities,
+            beam_size=beam_size,
+            tags=tuple(member.source.tags),
+        )
+
     def translate(self, line: str, options: TranslateOptions, stop: threading.Event) -> TranslatedLine:
         session = self.session()
         session.add(None, line, options)
@@ -298,8 +301,7 @@ class AnyRunEngine(Engine):
         ]
 
     def fit(self, line: str) -> float:
-        """Compute the share of known characters; those of a word that is split into k units count 1/k
-        each."""
+        """Compute the share of known characters; those of a word split into k units count 1/k each."""
         member = self.run.members[0]
         words, fit = member.source.words(line), 0.0
         for word in words:

@@ -56,8 +56,7 @@ def choose_engine(paths: Sequence[str], config: EngineConfig) -> tuple[str, str]
 
 
 def obstacle(paths: Sequence[str]) -> str:
-    """The reason why CTranslate2 cannot compute runs; empty if it can, or if the run is damaged, which the
-    export will report."""
+    """Why CTranslate2 cannot compute runs; empty if it can, or for a damaged run: the export reports it."""
     if len(paths) > 1:
         return "CTranslate2 has no ensembles"
     if importlib.util.find_spec("ctranslate2") is None:
@@ -107,12 +106,11 @@ def export_once(run: Path, config: EngineConfig) -> Path:
         remove_unused(folder)
         part = folder / f"{target.name}.part{os.getpid()}"
         try:
-            with Processes[Task, None](write_export, make_export, ExecutorConfig(workers=1)) as process:
-                list(process.map([(run, part, step, config.quantization)]))
-            shutil.rmtree(target, ignore_errors=True)
-            part.rename(target)
-        except OSError as error:
-            raise files.cannot_write(folder, error) from error
+            with files.naming_full_disk(folder):
+                with Processes[Task, None](write_export, make_export, ExecutorConfig(workers=1)) as process:
+                    list(process.map([(run, part, step, config.quantization)]))
+                shutil.rmtree(target, ignore_errors=True)
+                part.rename(target)
         finally:
             shutil.rmtree(part, ignore_errors=True)
     return target
@@ -135,8 +133,7 @@ def write_export(task: Task) -> None:
 
 def export_key(run: Path, step: int, quantization: str) -> str:
     """Compute the key of an export: a hash of all that it depends on, which are the name of the run, the
-    checksums of its files at update `step`, the quantization and the format. DataError if the run has no
-    manifest."""
+    checksums of its files at update `step`, the quantization and the format. DataError without a manifest."""
     entries = manifest.load(run)
     sums = {
         path.name: [entry.sha256 for entry in entries.get(path.name, [])]
@@ -147,8 +144,7 @@ def export_key(run: Path, step: int, quantization: str) -> str:
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether a folder has an export whose files are all as they were written. Logs a warning for a damaged
-    one."""
+    """Whether a folder has an export, all files as they were written. Logs a warning for a damaged one."""
     if not folder.is_dir():
         return False
     try:
@@ -164,8 +160,6 @@ def is_complete(folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class CachedExport:
-    """An export in the cache."""
-
     path: Path
     size: int  # bytes
     used: float  # time of the last use, in seconds since the epoch
@@ -191,8 +185,7 @@ def remove_unused(folder: Path) -> None:
 
 
 def clear(cache: Path) -> list[CachedExport]:
-    """Remove all exports from the cache folder `cache` and return them. UserError if a server is
-    exporting."""
+    """Remove all exports from the folder `cache` and return them. UserError if a server is exporting."""
     if not (cache / FOLDER).exists():
         return []
     with locks.locked(cache / FOLDER, "smt-cache clear"):

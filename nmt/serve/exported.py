@@ -9,7 +9,7 @@ from nmt.search import FinishedHypothesis
 from nmt.search.config import BeamConfig
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import AnyRunEngine, EngineInfo, TranslatedLine, TranslateOptions
+from nmt.serve.engine import AnyRunEngine, TranslatedLine, TranslateOptions
 
 # Source units of the parts that a step translates, unless the first one has more: a step cannot be
 # interrupted, and the lines of other sessions wait for it.
@@ -122,8 +122,7 @@ class ExportedSession:
 
 
 def answer(task: ExportedTask) -> TranslatedLine | UserError:
-    """Build the translation of a line whose parts have all been searched; returns it, or the error of one of
-    the parts."""
+    """The translation of a line whose parts have all been searched, or the error of one of them."""
     for part in task.parts:
         if part.error is not None:
             return part.error
@@ -152,17 +151,7 @@ class ExportedEngine(AnyRunEngine):
 
     def __init__(self, run: ExportedRun, config: BeamConfig) -> None:
         self.run, self.config = run, config
-        member = run.members[0]
-        source, target = member.languages
-        self.info = EngineInfo(
-            kind="run",
-            description=member.description,
-            source=source,
-            target=target,
-            capabilities=(engine.N_BEST, engine.BEAM_SIZE, engine.TOKENIZED, engine.SCORE, engine.ALIGNMENT),
-            beam_size=config.beam_size,
-            tags=tuple(member.source.tags),
-        )
+        self.info = self.describe(config.beam_size, *engine.ALL_RUNS, engine.ALIGNMENT)
 
     def session(self) -> ExportedSession:
         return ExportedSession(self.run, self.config)

@@ -61,7 +61,6 @@ def optional_schema(schema: Schema) -> Schema:
 
 
 def field_names(schema: Schema) -> list[str]:
-    """The names of the fields of an object."""
     return list(cast(Schema, schema["properties"]))
 
 
@@ -180,8 +179,7 @@ class Fields:
         return [(check_unicode(key, name), check_unicode(item, name)) for key, item in value.items()]
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """Read a whole number from `least` to `most`, both included; `default` if it is missing, or empty in
-        a form."""
+        """Read a whole number from `least` to `most`; `default` if it is missing, or empty in a form."""
         value = self.values.get(name)
         if value is None or (value == "" and self.lenient):
             return default
@@ -202,8 +200,7 @@ class Fields:
 
 
 def check_unicode(text: str, name: str) -> str:
-    """Return the text of the field `name`. BadRequest unless it is valid Unicode: JSON may contain half a
-    surrogate pair."""
+    """The text of the field `name`. BadRequest for half a surrogate pair, which JSON may contain."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -222,8 +219,8 @@ def decode_form(body: bytes) -> str:
 def parse_form(body: bytes) -> dict[str, str]:
     """Parse an urlencoded form or a query string; of equal names the last one counts. BadRequest unless it is
     UTF-8, also when unescaped, and for more than MAX_FIELDS fields."""
-    text = decode_form(body)
     try:
+        text = body.decode("utf-8")
         pairs = parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS)
     except UnicodeDecodeError as error:
         raise BadRequest("the form is not in UTF-8") from error

@@ -321,10 +321,10 @@ class LibreTranslate:
             lines = [line for number in numbers for line in texts[number].lines]
             translated = iter(await self.translate_sentences(request, self.engines[name], lines, options))
             for number in numbers:
-                rows = versions([next(translated) for _ in texts[number].lines], count)
-                write = partial(render_versions, texts[number], rows)
+                text = texts[number]
+                rows = versions([next(translated) for _ in text.lines], count)
                 translations[number] = await self.access.run_text_work(
-                    request, texts[number].size * len(rows), write
+                    request, text.size * len(rows), partial(list, map(text.render, rows))
                 )
         return [translations[number] for number in range(len(texts))]
 
@@ -362,11 +362,6 @@ def best_aligned(line: TranslatedLine) -> AlignedTranslation:
     """The best translation of a line, for a document."""
     best = line.hypotheses[0]
     return AlignedTranslation(best.text, line.words, best.words, best.alignment)
-
-
-def render_versions(text: QueryText, versions: Sequence[Sequence[TranslatedLine]]) -> list[str]:
-    """Render a text once for each version of its translated lines."""
-    return [text.render(lines) for lines in versions]
 
 
 def versions(lines: Sequence[TranslatedLine], count: int) -> list[list[TranslatedLine]]:

@@ -22,7 +22,7 @@ from nmt.search.constraints import AnyConstraint
 from nmt.search.steps import Reading
 from nmt.serve import engine
 from nmt.serve.config import EngineConfig
-from nmt.serve.engine import AnyRunEngine, EngineInfo, TranslatedLine, TranslateOptions
+from nmt.serve.engine import AnyRunEngine, TranslatedLine, TranslateOptions
 from nmt.text.vocab import EOS, UNK
 
 # ---- the search for many lines -----------------------------------------------------------------------------
@@ -95,8 +95,7 @@ Finishing = Generator[None, None, TranslatedLine | UserError]
 
 
 class RunSession:
-    """Translates many lines at once with a run: their searches share one batch. See `Session` in
-    nmt/serve/engine.py."""
+    """Translates many lines at once: their searches share one batch; see `Session` in nmt/serve/engine.py."""
 
     def __init__(self, run: TorchRun, config: BeamConfig) -> None:
         self.run, self.search = run, ContinuousSearch(run.model, config)
@@ -347,28 +346,12 @@ class RunEngine(AnyRunEngine):
 
     def __init__(self, run: TorchRun, config: BeamConfig) -> None:
         self.run, self.config = run, run.fitted(config)
-        member = run.members[0]
-        capabilities = [
-            engine.N_BEST,
-            engine.BEAM_SIZE,
-            engine.TOKENIZED,
-            engine.SCORE,
-            engine.TERMS,
-            engine.AVOID,
-        ]
-        if member.model.attends:
+        capabilities = [*engine.ALL_RUNS, engine.TERMS, engine.AVOID]
+        if run.members[0].model.attends:
             capabilities += [engine.ALIGNMENT, engine.ATTENTION]
         if has_parse(run):
             capabilities.append(engine.PARSE)
-        self.info = EngineInfo(
-            kind="run" if len(run.members) == 1 else "ensemble",
-            description=" + ".join(member.description for member in run.members),
-            source=member.data.source.language,
-            target=member.data.target.language,
-            capabilities=tuple(capabilities),
-            beam_size=config.beam_size,
-            tags=tuple(member.source.tags),
-        )
+        self.info = self.describe(config.beam_size, *capabilities)
 
     def session(self) -> RunSession:
         return RunSession(self.run, self.config)
@@ -378,7 +361,6 @@ class RunEngine(AnyRunEngine):
 
 
 def load_run(paths: Sequence[str], config: EngineConfig) -> RunEngine:
-    """Load an engine from a run directory, or from several as an ensemble. UserError for a run that cannot be
-    used."""
+    """Load an engine from a run, or from several as an ensemble. UserError for one that cannot be used."""
     run = TorchRun.of(*paths, device=config.device)
     return RunEngine(run, BeamConfig(beam_size=config.beam_size))

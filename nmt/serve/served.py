@@ -103,8 +103,7 @@ def load_engine(path: str, config: EngineConfig) -> Engine:
 
 
 def need_torch(paths: Sequence[str], config: EngineConfig) -> bool:
-    """Whether any of the engines at these paths computes with torch. UserError for a path that is no
-    engine."""
+    """Whether any engine at these paths computes with torch. UserError for a path that is no engine."""
     kinds = [(find_kind(path), path) for path in paths]
     return any(not isinstance(kind, TorchUse) or kind.needs_torch(path, config) for kind, path in kinds)
 
@@ -152,8 +151,7 @@ class ServedEngine:
     """An engine with its name. After a reload the old engine still translates the lines in its queue."""
 
     def __init__(self, name: str, load: Callable[[], Engine], config: ServeConfig) -> None:
-        """Load the engine and start its threads. `load`: loads the engine, now and at each reload; its errors
-        are passed on."""
+        """Load the engine and start its threads. `load`: loads it, now and at reloads; its errors pass."""
         self.name, self.load, self.config = name, load, config
         self.workers = self.start(load())
         self.preparing = ThreadPoolExecutor(1, "prepare")
@@ -181,11 +179,6 @@ class ServedEngine:
     def plain(self) -> bool:
         """Whether it translates raw text, by itself or with the text rules of its languages."""
         return not self.info.tokenized_only or all(self.languages)
-
-    @property
-    def closed(self) -> bool:
-        """Whether the server is stopping."""
-        return self.workers.queue.closed
 
     @property
     def waiting(self) -> int:
@@ -247,7 +240,7 @@ class ServedEngine:
                 queue.put(lines)
                 return queue
             except QueueClosed:  # the engine has just been reloaded
-                if self.closed:
+                if self.workers.queue.closed:  # the server is stopping
                     raise
 
     def reload(self) -> None:

@@ -73,23 +73,14 @@ class Glossary:
 NOTHING = Glossary({})
 
 
-def read(path: str, source: Callable[[str], list[Words]], target: Callable[[str], list[str]]) -> Glossary:
-    """Read a glossary file. `source` returns the forms that a term may have inside a sentence, as words;
-    `target` splits a translation into words of the system.
-
-    DataError with file and line for a malformed line, an entry without words on one side, and a term with two
-    translations.
-    """
-    return from_rows(read_rows(path), source, target)
-
-
 def from_rows(
     rows: Iterable[tuple[str, str, str]],
     source: Callable[[str], list[Words]],
     target: Callable[[str], list[str]],
 ) -> Glossary:
-    """Build a glossary from rows (file:line, term, translation). `source`, `target`: as in `read`. DataError
-    for a term or translation without words, and for a term with two translations."""
+    """Build a glossary from rows (file:line, term, translation). `source` returns the forms that a term may
+    have inside a sentence, as words; `target` splits a translation into words of the system. DataError for a
+    term or translation without words, and for a term with two translations."""
     terms = dict[Words, Term]()
     for location, source_term, target_term in rows:
         term, variants = Term(target(target_term), target_term, location), source(source_term)
@@ -132,8 +123,8 @@ def split_phrases(line: str) -> list[str]:
 
 
 def read_tokenized(path: str) -> Glossary:
-    """Read a glossary of tokenized text. DataError as in `read`."""
-    return read(path, lambda term: [tuple(files.split_words(term))], files.split_words)
+    """Read a glossary of tokenized text. DataError as from `read_rows` and `from_rows`."""
+    return from_rows(read_rows(path), lambda term: [tuple(files.split_words(term))], files.split_words)
 
 
 def sentence_starts(words: Sequence[str]) -> list[bool]:

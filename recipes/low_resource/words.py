@@ -13,24 +13,19 @@ from nmt.io import files
 from smt_bridge.hybrid import folder
 
 
-def main(side: str, path: str) -> None:
-    """Convert stdin to stdout. `side`: source or target; `path`: folder of the hybrid system."""
-    system = folder.read(Path(path))
-    with files.Writing("-") as out:
-        for line in files.read_lines("-"):
-            if side == "source":
-                text = " ".join(system.source_words(line))
-            else:
-                text = system.target_text(files.split_words(line))
-            out.write(f"{text}\n")
-
-
 def command(argv: Sequence[str] | None) -> None:
     parser = options.Parser("words.py", "Convert raw text to the words of a hybrid system, or words to text.")
     parser.add_argument("side", choices=("source", "target"))
     parser.add_argument("system")
     args = parser.parse_args(argv)
-    main(args.side, args.system)
+    system = folder.read(Path(args.system))
+    with files.Writing("-") as out:
+        for line in files.read_lines("-"):
+            if args.side == "source":
+                text = " ".join(system.source_words(line))
+            else:
+                text = system.target_text(files.split_words(line))
+            out.write(f"{text}\n")
 
 
 if __name__ == "__main__":

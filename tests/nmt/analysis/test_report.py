@@ -142,9 +142,9 @@ def test_learning_curves_have_no_gaps() -> None:
 
 
 def test_one_histogram_for_each_other_system() -> None:
-    titles = [chart.title for chart in all_charts([FIRST, SECOND], {}, None, {}, 10, 5)]
+    titles = [chart.title for chart in all_charts([FIRST, SECOND], {}, None, {}, 5)]
     assert titles[-1] == "Sentences by difference in chrF: second minus first" and len(titles) == 5
-    assert len(all_charts([FIRST], {}, None, {}, 10, 5)) == 4
+    assert len(all_charts([FIRST], {}, None, {}, 5)) == 4
 
 
 # ---- markup ------------------------------------------------------------------------------------------------
