@@ -70,8 +70,7 @@ def find_program() -> str:
 
 def score_systems(systems: Sequence[SystemOutput], model: str) -> list[NDArray[np.float64]]:
     """Compute the scores of each system's sentences, about 0 to 1, by the first reference. `model`: path of a
-    checkpoint. ConfigError if the program is not installed, UserError with the last line of its messages if
-    it fails."""
+    checkpoint. ConfigError if the program is missing, UserError with its last message if it fails."""
     test = systems[0].test
     with tempfile.TemporaryDirectory(prefix="nmt-comet.") as folder:
         names = [str(number) for number in range(len(systems))]

@@ -69,8 +69,7 @@ def label_text(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Escape the control characters of a text except line breaks, and shorten a text of more than MAX_LABEL
-    characters."""
+    """Escape control characters except line breaks, and shorten a text of more than MAX_LABEL characters."""
     shortened = text if len(text) <= MAX_LABEL else f"{text[:MAX_LABEL]}..."
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in shortened)
 
@@ -130,5 +129,4 @@ def bars(
 
 
 def split_points(pairs: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Split (x, y) pairs into xs and ys."""
     return [x for x, _ in pairs], [y for _, y in pairs]

@@ -55,7 +55,6 @@ ANALYSES: Registry[type[Analysis]] = Registry(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status."""
     return options.run(command, argv)
 
 
@@ -76,7 +75,6 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    """Parse the options, run the analysis, write its result."""
     args = options.parse(parser(), argv)
     findings = ANALYSES[args.analysis]().run(args)
     if findings:

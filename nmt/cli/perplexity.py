@@ -96,7 +96,6 @@ class PerplexityTotals:
     log_z: list[float] = field(default_factory=list)  # |log Z| of distinct contexts, natural
 
     def add(self, line: str, scored: "LineScores") -> None:
-        """Add the scores of a line."""
         self.lines, self.characters = self.lines + 1, self.characters + len(line) + 1
         self.blanks += line.count(" ")
         self.words += len(scored.units)
@@ -170,8 +169,7 @@ def score_file(model: "LineScorer", path: str, progress: Progress) -> Perplexity
 
 
 def perplexity(log_prob: float, units: int) -> float:
-    """exp(-log_prob / units), from the natural log p of all units, but at most exp(700), which a float holds;
-    nan without units."""
+    """exp(-log_prob / units), natural, at most exp(700), which a float holds; nan without units."""
     return math.exp(min(700.0, -log_prob / units)) if units else math.nan
 
 

@@ -103,8 +103,7 @@ def read_package(data: bytes, name: str) -> Package:
 
 
 def read_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
-    """Unpack a part, and no more of it than the directory says: `ZipFile.read` would unpack all of it before
-    it cuts it off."""
+    """Unpack a part up to its size in the directory: `ZipFile.read` would unpack all of it first."""
     with archive.open(entry) as stream:
         return stream.read(entry.file_size)
 

@@ -132,8 +132,7 @@ def read_pair(paragraph: Paragraph, index: int, inner: int) -> None:
 
 
 def content_tag(paragraph: Paragraph, index: int) -> int:
-    """The start tag of the element whose content is translated: an element of PAIRS itself, or one inside it.
-    -1 for any other element."""
+    """The start tag of the element to translate: one of PAIRS, or inside it. -1 for any other element."""
     tokens, name = paragraph.tokens, paragraph.name(index)
     if name not in PAIRS or not tokens[index].opens:
         return -1

@@ -129,8 +129,7 @@ def parse_file(data: bytes, name: str) -> HtmlDocument:
 
 
 def declared_encoding(data: bytes, name: str) -> str:
-    """The encoding that a document declares in its first kilobyte; UTF-8 if it declares none. DataError for
-    one that is not read."""
+    """The encoding declared in the first kilobyte, by default UTF-8. DataError for one that is not read."""
     match = CHARSET.search(data, 0, PRESCAN)
     if match is None or data.startswith(UTF8_MARK):
         return UTF8
@@ -274,8 +273,7 @@ def parsed_nodes(document: str) -> Iterator[tuple[LexborNode, bool]]:
 
 
 def skeleton(document: str) -> Counter[tuple[str, tuple[tuple[str, str | None], ...], str]]:
-    """Count what a translation must not change: (tag, attributes, text) of elements, comments and
-    untranslated texts."""
+    """Count what must not change: (tag, attributes, text) of elements, comments and untranslated texts."""
     return Counter(
         (
             node.tag or "",
@@ -345,8 +343,7 @@ def trim_part(tokens: Sequence[HtmlToken], part: range) -> range:
 
 
 def is_outer(token: HtmlToken) -> bool:
-    """Whether a token at the edge of a part can be left out of it: a blank, or markup other than a paired
-    tag."""
+    """Whether a token at the edge of a part can be left out: a blank, or markup other than a paired tag."""
     return not token.raw.strip(BLANK_CHARACTERS) if token.is_text else token.name not in INLINE_ELEMENTS
 
 

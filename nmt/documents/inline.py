@@ -188,8 +188,7 @@ class TagPlacement:
     def __init__(
         self, sources: Sequence[Span], targets: Sequence[Span], alignment: Sequence[tuple[int, int]]
     ) -> None:
-        """`sources`, `targets`: spans of the words in their texts; `alignment`: indices of the words of each
-        link, source first."""
+        """`sources`, `targets`: spans of the words; `alignment`: the words of each link, source first."""
         self.sources, self.targets = sources, targets
         self.links: list[set[int]] = [set() for _ in targets]
         for source, target in alignment:

@@ -105,8 +105,7 @@ def is_wrapped(line: PlainLine, following: PlainLine, width: int) -> bool:
 
 
 def render(block: Sequence[PlainLine], translation: str) -> Iterator[str]:
-    """Render the translation of a block, broken to fit the width of its lines; the block itself if the
-    translation is empty."""
+    """Render a translation, broken to the width of the block; for an empty one the block itself."""
     translation = " ".join(translation.splitlines()).strip()
     if not translation:
         yield from (line.margin + line.text + line.end for line in block)

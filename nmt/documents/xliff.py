@@ -196,8 +196,7 @@ def find_units(document: XliffDocument, parent: int, above: Inherited) -> None:
 
 
 def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Unit | None:
-    """Read a unit of version 1 or a segment of version 2; None if it has nothing to translate, or if its
-    target is done."""
+    """Read a unit (version 1) or segment (2); None if it has nothing to translate, or its target is done."""
     tokens, partners = document.tokens, document.partners
     tags = dict[str, int]()
     for index in children(tokens, partners, parent):

@@ -200,8 +200,7 @@ def raw_text(tokens: Sequence[XmlToken], first: int, end: int) -> str:
 
 
 def children(tokens: Sequence[XmlToken], partners: Sequence[int], parent: int) -> Iterator[int]:
-    """Yield the indices of the tags of an element's children, and of its texts. `parent`: the index of its
-    start tag."""
+    """Yield the indices of the tags and texts of an element's children. `parent`: its start tag."""
     index = parent + 1
     while index < partners[parent]:
         yield index
@@ -210,8 +209,7 @@ def children(tokens: Sequence[XmlToken], partners: Sequence[int], parent: int) -
 
 @dataclass(frozen=True)
 class Edit:
-    """A replacement of the tokens `first` to `end` - 1 of a file; an insertion before `first` if they are
-    equal."""
+    """A replacement of the tokens `first` to `end` - 1; an insertion before `first` if they are equal."""
 
     first: int
     end: int

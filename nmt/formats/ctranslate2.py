@@ -88,8 +88,7 @@ def read_folder(path: Path) -> CTranslate2Folder:
 
 
 def read_special_tokens(path: Path) -> SpecialTokens:
-    """Read config.json; CTranslate2's own defaults where the file or a key is missing. DataError for a file
-    that is damaged."""
+    """Read config.json, with CTranslate2's defaults for what is missing. DataError for a damaged file."""
     if not path.exists():
         return SpecialTokens()
     content = parse_json(path)
@@ -131,8 +130,7 @@ def vocabulary_files(folder: Path) -> list[Path]:
 
 
 def read_vocabularies(folder: Path) -> tuple[list[str], list[str]]:
-    """The tokens of source and target, each in the order of CTranslate2's numbers. DataError for files that
-    are missing or damaged."""
+    """The tokens of both sides, by CTranslate2's numbers. DataError for missing or damaged files."""
     vocabularies = [read_tokens(name) for name in vocabulary_files(folder)]
     return vocabularies[0], vocabularies[-1]
 

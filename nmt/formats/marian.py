@@ -99,8 +99,7 @@ class JsonSettings:
         return DataError(f"{self.path}: {key}: {value}, expected {expected}; {advice}")
 
     def integer(self, key: str, most: int, default: int | None = None, least: int = 1) -> int:
-        """A whole number between `least` and `most`. DataError for another value, and without a default for a
-        missing key."""
+        """A whole number from `least` to `most`. DataError for others, or a missing one without default."""
         value = self.content.get(key)
         value = default if value is None else value
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
@@ -345,8 +344,7 @@ def read_pieces(path: Path) -> Subwords:
 
 
 def read_license(path: Path) -> str:
-    """The license that the first lines of README.md name, between two lines `---`; empty where there is
-    none."""
+    """The license in the first lines of README.md, between two lines `---`; empty where there is none."""
     try:
         text = files.read_small(path).decode("utf-8")
         head = re.match(r"---\n(.*?)\n---", text, re.DOTALL)

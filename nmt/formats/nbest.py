@@ -52,8 +52,7 @@ def escape_bar(word: str) -> str:
 
 
 def format_features(features: Mapping[str, Sequence[float]]) -> str:
-    """Format the third field of a line: `name= value value name= value`. The values of UNLABELED get no
-    name."""
+    """Format the third field: `name= value value name= value`. The values of UNLABELED get no name."""
     labelled = (
         (f"{name}= " if name != UNLABELED else "") + " ".join(map(format_number, values))
         for name, values in features.items()
@@ -62,8 +61,7 @@ def format_features(features: Mapping[str, Sequence[float]]) -> str:
 
 
 def write(hypothesis: Hypothesis) -> str:
-    """Format a hypothesis as one line, without a line end. A `|` inside a word becomes `&#124;`, as in Moses'
-    tokenizer."""
+    """Format a hypothesis as a line without its end. A `|` becomes `&#124;`, as in Moses' tokenizer."""
     words = " ".join(map(escape_bar, hypothesis.words))
     return " ||| ".join(
         [
@@ -90,8 +88,7 @@ def extend_line(
 
 
 def replace_field(line: str, index: int, text: str) -> str:
-    """Replace the text of field number `index`, counted from 0, of a line. IndexError if there is no such
-    field."""
+    """Replace the text of field `index`, from 0, of a line. IndexError if there is no such field."""
     parts = line.split("|||")
     parts[index] = f" {text} "
     return "|||".join(parts)

@@ -16,8 +16,7 @@ GOLD_POINT = re.compile(r"([0-9]{1,9})([-?p])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """Links by human annotators: the sure links, and the possible ones, which include the sure ones (Och and
-    Ney 2003)."""
+    """Links by annotators: the sure ones, and the possible ones, these included (Och and Ney 2003)."""
 
     sure: Links
     possible: Links

@@ -128,8 +128,7 @@ def check(pair: PhrasePair, location: str) -> None:
 
 
 def check_scores(scores: bytes, location: str) -> None:
-    """DataError for a score field with anything but numbers of 0 or more that single precision can hold.
-    `location`: file:line."""
+    """DataError unless scores are numbers of 0 or more in single precision. `location`: file:line."""
     if SCORES.fullmatch(scores) and max(map(float, scores.split())) <= LARGEST:
         return
     for word in scores.split():

@@ -74,8 +74,7 @@ def check_size(actual: int, size: int, location: str, key: str) -> None:
 
 
 def has_blanks(line: str, size: int) -> bool:
-    """Whether the word of a line contains blanks: some field between its first one and the last `size` is not
-    a number."""
+    """Whether the word of a line has blanks: a field between its first and the last `size` is no number."""
     more = line.split(" ")[1:-size]
     return bool(more) and not all(map(is_number, more))
 

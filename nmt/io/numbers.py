@@ -34,8 +34,7 @@ def integer(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Parse a whole number from 0 to LARGEST, of at most 19 digits and no sign. ValueError for anything
-    else."""
+    """Parse a whole number from 0 to LARGEST, of at most 19 digits, no sign. ValueError for anything else."""
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f"{shown(text)} is not a count")
     return int(text) if len(text) < 19 else integer(text)

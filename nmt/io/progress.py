@@ -50,8 +50,7 @@ class Progress:
             self.start_clock(0, total)
 
     def start_clock(self, done: int, total: Total) -> None:
-        """Start the clock, log the opening line and show the bar. `done`: units of `total` that were finished
-        earlier."""
+        """Start the clock, log the opening line, show the bar. `done`: units that were finished earlier."""
         self.begun, self.total = True, total
         if self.opening:
             log.info("%s", self.opening)
@@ -96,7 +95,6 @@ class Progress:
         self.add(done - self.done)
 
     def add(self, count: int) -> None:
-        """Advance the progress by `count` units."""
         self.done += count
         if self.done >= self.due:
             self.refresh()

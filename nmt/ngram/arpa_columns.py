@@ -197,8 +197,7 @@ class WordLookup:
             rows, slots = rows[left], slots[left] + 1 & self.mask
 
     def find(self, text: PaddedText, starts: Ints, lengths: Ints) -> Ints | None:
-        """Look up the ids (P,) of words in `text`, each given by its position and length in bytes. None if a
-        word is not in the table."""
+        """Look up the ids (P,) of words in `text`, given by positions and lengths. None if one is unknown."""
         columns = word_eights(text, starts, lengths)
         hashes = hash_words(columns, len(starts))
         numbers = self.slots[(hashes >> self.shift).astype(np.int64)].astype(np.int64)

@@ -56,8 +56,7 @@ class NgramCounts:
 
 @dataclass(frozen=True)
 class CountSettings:
-    """Settings of counting: the length of the longest n-grams, and whether <s> and </s> in the text are
-    skipped."""
+    """Settings of counting: the longest n-grams, and whether <s> and </s> in the text are skipped."""
 
     order: int
     skip_symbols: bool = False
@@ -75,15 +74,13 @@ def number_text(lines: Iterable[str], skip_symbols: bool = False) -> NumberedTex
 
 
 def check_words(words: Sequence[str], has_unknown: bool) -> None:
-    """DataError for a text without words. `words`: its vocabulary, SYMBOLS included; `has_unknown`: whether
-    <unk> occurs in it."""
+    """DataError for a text without words. `words`: with SYMBOLS; `has_unknown`: whether <unk> occurs."""
     if len(words) == len(SYMBOLS) and not has_unknown:
         raise DataError("no words to estimate a language model from")
 
 
 class GrowingVocabulary(dict[str, int]):
-    """Word ids; looking up a new word assigns it the next id. Separators of words and of lines have negative
-    ids."""
+    """Word ids; a new word gets the next one when looked up. Those of separators are negative."""
 
     def __init__(self) -> None:
         super().__init__({UNK: 0, BOS: 1, EOS: 2, "": NO_WORD, "\n": LINE_END})
@@ -229,8 +226,7 @@ def finish_model(
 
 @dataclass
 class NgramStatistics:
-    """Statistics of the n-grams of one length; sentences have <s> and </s>, and no n-gram crosses their
-    boundaries."""
+    """Statistics of the n-grams of one length, none across sentences; these have <s> and </s>."""
 
     words: int  # n
     occurrences: int
@@ -324,8 +320,7 @@ def choose_buckets(shards: int) -> int:
 
 
 def read_words(path: Path) -> list[str]:
-    """Read the words of a file of numbered words, and put <unk>, <s> and </s>, which are not in it, before
-    them."""
+    """Read a file of numbered words, and put <unk>, <s> and </s>, which are not in it, before them."""
     text = stages.read_part(path, 0).decode()
     return [*SYMBOLS, *(text.split("\n") if text else [])]
 
@@ -362,8 +357,7 @@ def count_shard(worker: CountWorker, task: int) -> Iterable[Part]:
 
 
 def sum_bucket(worker: CountWorker, task: int) -> Iterable[Part]:
-    """Sum the counts of a bucket over all shards; returns rows of word ids and count, (M, n + 1), for each
-    length n from 2 on."""
+    """Sum a bucket over all shards; returns rows of word ids and count, (M, n + 1), for each length n > 1."""
     sums: list[Part] = []
     shards = range(stages.count_shards(worker.folder))
     paths = [task_file(worker.folder, COUNT_STAGE, shard) for shard in shards]
@@ -431,8 +425,7 @@ def number_all(folder: Path, tasks: int) -> list[str]:
 
 
 def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCounts]:
-    """Merge the n-grams of all buckets, in order of their keys. `tasks`: number of shards; `V`: number of
-    words."""
+    """Merge all buckets, in order of their keys. `tasks`: number of shards; `V`: number of words."""
     raw = np.zeros(V, np.int64)
     buckets = choose_buckets(tasks)
     for task in range(tasks):
@@ -452,8 +445,7 @@ def join_buckets(folder: Path, tasks: int, order: int, V: int) -> list[NgramCoun
 
 
 def level_nodes(levels: list[NgramCounts], ngrams: Int64s) -> Int64s:
-    """Index of each n-gram in its level, from its word ids: (M, n) -> (M,). All of them must be in
-    `levels`."""
+    """Index of each n-gram in its level, from its word ids: (M, n) -> (M,). All must be in `levels`."""
     nodes = ngrams[:, 0]
     for level, column in zip(levels[1:], ngrams.T[1:], strict=False):
         nodes = np.searchsorted(level.keys, nodes * level.vocab_size + column)

@@ -68,8 +68,7 @@ class Chunk:
         return np.fromfile(self.path(name), kind).astype(np.int64, copy=False)
 
     def read_rows(self, name: str, rows: slice) -> Ints:
-        """Read a part of an array of the run. It is not mapped: mapped files would count as memory of this
-        process."""
+        """Read a part of an array of the run; a mapped file would count as memory of this process."""
         return np.fromfile(self.path(name), np.int64, rows.stop - rows.start, offset=8 * rows.start)
 
 

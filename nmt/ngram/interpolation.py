@@ -119,8 +119,7 @@ CONTEXT_STEP = 64  # evidence of a context of n words begins at n * CONTEXT_STEP
 
 
 class Histories:
-    """Counts of contexts of up to `words` words, by their words joined with blanks; sentences begin with
-    <s>."""
+    """Counts of contexts of up to `words` words, joined with blanks; sentences begin with <s>."""
 
     def __init__(self, words: int, counts: dict[str, int]) -> None:
         self.words, self.counts = words, counts

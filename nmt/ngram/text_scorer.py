@@ -47,8 +47,7 @@ class NgramTextScorer(ABC):
         return np.fromiter(words, np.int64, int(lengths.sum())), np.repeat(starts, lengths), starts
 
     def scores(self, texts: Sequence[Sequence[str]], whole: bool = True) -> list[Floats]:
-        """Natural log p of each word of each text. `whole`: texts are sentences, scored after <s> and with
-        </s> as their last word."""
+        """Natural log p of each word of each text. `whole`: texts are sentences, after <s> and with </s>."""
         if not texts:
             return []
         if len(texts) == 1:  # in a tenth of the time

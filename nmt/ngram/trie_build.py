@@ -171,8 +171,7 @@ def make_book(values: Floats, bits: int, storage: ArrayStorage = MEMORY) -> tupl
 
 
 class TrieBuilder:
-    """The layout and code books of a model's trie, and its records in blocks, which need not be in memory
-    together."""
+    """The layout and code books of a model's trie, and its records, in blocks that need not fit in memory."""
 
     def __init__(self, model: NgramModel, bits: int, storage: ArrayStorage) -> None:
         """`model`: its words in the order of their hashes, see `by_hash`. `bits`: bits of a quantized log10 p

@@ -70,8 +70,7 @@ class HashedWords(NamedTuple):
 
 
 class WordIds(dict[str, int]):
-    """The ids of words, looked up in a pool; up to REMEMBERED of them are kept in memory. A word outside the
-    pool has the id of <unk>."""
+    """The ids of words in a pool, that of <unk> for others; up to REMEMBERED of them are kept in memory."""
 
     def __init__(self, pool: HashedWords, unknown: int) -> None:
         super().__init__()

@@ -22,8 +22,7 @@ class UnknownShares:
     """Distributes p(UNK) over the words outside the short-list. Probabilities are those of a count model."""
 
     def __init__(self, model: NgramModel, shortlist: Collection[str]) -> None:
-        """`shortlist`: the words that the network knows, apart from the end of a sentence, which it always
-        knows."""
+        """`shortlist`: the words that the network knows, besides the end of a sentence."""
         self.model = model
         self.inside = np.array(
             [word == EOS or (word in shortlist and word not in (BOS, UNK)) for word in model.words]

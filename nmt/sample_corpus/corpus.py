@@ -51,8 +51,7 @@ def lexicon(pairs: list[Pair]) -> dict[str, str]:
 
 
 def split_tokens(tokens: Tokens) -> Tokens:
-    """Split words after apostrophes as Moses' tokenizer does, such as aujourd'hui; the parts have the word's
-    mark."""
+    """Split words after apostrophes like Moses' tokenizer (aujourd'hui); the parts have the word's mark."""
     return [(part, mark) for word, mark in tokens for part in re.findall("[^']+'?", word)]
 
 

@@ -87,8 +87,7 @@ class EngineAccess:
         return await asyncio.to_thread(list, map(rules.translation, lines, translations))
 
     def text_rules(self, served: ServedEngine) -> "PlainText":
-        """Return the text rules of an engine's languages, which must be known; they are loaded when first
-        needed."""
+        """The text rules of an engine's languages, which must be known; loaded when first needed."""
         if served.name not in self.plain_texts:
             self.plain_texts[served.name] = PlainText(
                 *served.languages, lambda word: served.engine.fit(word) > 0
@@ -118,8 +117,7 @@ class EngineAccess:
         return await self.answer(request, served.score(request.state.sender, pairs, tokenized))
 
     async def cut_sentences(self, request: Request, served: ServedEngine, lines: Sequence[str]) -> SplitText:
-        """Split raw lines into sentences by the rules of an engine's source language. HTTPException as in
-        `answer`."""
+        """Split raw lines into sentences of an engine's source language. HTTPException as in `answer`."""
         work = partial(cut_sentences, lines, served.languages, served.info.tags)
         return await self.run_text_work(request, sum(map(len, lines)), work)
 
@@ -223,8 +221,7 @@ def join_line(line: SplitLine, parts: Sequence[TranslatedLine], blank: str, n_be
 
 
 def best_combinations(parts: Sequence[TranslatedLine], n_best: int) -> list[tuple[LineHypothesis, ...]]:
-    """List the `n_best` combinations of one hypothesis per sentence with the highest sums of scores, best
-    first."""
+    """The `n_best` combinations of a hypothesis per sentence with the highest sums of scores, best first."""
     combinations: list[tuple[float, tuple[LineHypothesis, ...]]] = [(0.0, ())]
     for part in parts:
         # Both lists are sorted, so at least (i + 1) (j + 1) - 1 pairs are as good as the pair (i, j).
@@ -292,8 +289,7 @@ class PlainText:
     """The text rules of an engine's two languages. Several threads may share one."""
 
     def __init__(self, source: str, target: str, knows: Callable[[str], bool]) -> None:
-        """`source`, `target`: language codes; `knows(word)`: whether the engine knows this word in this
-        upper or lower case."""
+        """`source`, `target`: codes; `knows(word)`: whether the engine knows this word in this case."""
         self.source, self.target, self.knows = Tokenizer(source).rules, Tokenizer(target).rules, knows
 
     def line(self, text: str) -> str:

@@ -200,7 +200,6 @@ def requested_lines(values: Fields) -> list[str]:
 
 
 def engine_json(served: ServedEngine) -> dict[str, object]:
-    """Encode an engine as a JSON object, for the list of engines."""
     info = served.info
     source, target = served.languages
     return {
@@ -218,7 +217,6 @@ def engine_json(served: ServedEngine) -> dict[str, object]:
 
 
 def translation_json(line: str, translation: TranslatedLine) -> dict[str, object]:
-    """Encode a line and its hypotheses as a JSON object."""
     answer: dict[str, object] = {
         "source": line,
         "words": translation.words,

@@ -143,8 +143,7 @@ def in_networks(address: str, within: Sequence[Network]) -> bool:
 
 
 def check_address(host: str, address: str, token: Token | None) -> None:
-    """ConfigError for a server without a token that other machines can reach. `address`: the IP address of
-    `host`."""
+    """ConfigError for a server without a token that other machines can reach. `address`: that of `host`."""
     if token is None and not is_loopback(address):
         raise ConfigError(
             f"--host {host}: other machines can reach this address, and anybody there could use the server; "
@@ -377,7 +376,6 @@ class Connection(H11Protocol):
     # ---- time ----------------------------------------------------------------------------------------------
 
     def start_head_timer(self) -> None:
-        """Start the time limit for the next head."""
         self.since = self.loop.time()
         if self.head:
             self.head.cancel()

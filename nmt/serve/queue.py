@@ -289,8 +289,7 @@ class EngineWorkers:
         return [True] * self.engine.workers + [False] * spare
 
     def run(self, room: bool) -> None:
-        """The body of a thread: process lines until the queue is closed and has none to take. `room`: its
-        flag from `rooms`."""
+        """Process lines until the queue is closed and has none to take. `room`: a flag of `rooms`."""
         if self.engine.continuous:
             ContinuousWorker(self.engine, self.queue, self.gather).run()
         else:

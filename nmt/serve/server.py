@@ -88,8 +88,7 @@ def application(
     """Build the ASGI application: all interfaces and the page, behind the gate.
 
     `token`: the secret that clients must send; None for a server that only this machine can reach. `life`:
-    the counts of active requests, which the process shares. `done`: called with the record of each finished
-    request."""
+    the counts of active requests, shared by the process. `done`: called with the record of each request."""
     life = life or Lifecycle()
     metrics = Metrics(engines, life)
     documents = TranslateFile(LibreTranslate(engines, config, token, life))
@@ -193,7 +192,6 @@ def address_error(config: ServeConfig, error: OSError | UnicodeError) -> ConfigE
 
 
 def server_url(listening: socket.socket) -> str:
-    """The URL of the server's page."""
     host, port = listening.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"
 
@@ -235,7 +233,6 @@ class Server(uvicorn.Server):
 
 
 def uvicorn_settings(app: ASGIApp, config: ServeConfig) -> uvicorn.Config:
-    """The settings with which uvicorn serves an application."""
     return uvicorn.Config(
         app,
         http=cast(type[Connection], partial(Connection, config)),

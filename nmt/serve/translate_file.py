@@ -51,8 +51,7 @@ class FileStore:
     """Translated documents by names that cannot be guessed. Only the thread of the event loop uses it."""
 
     def __init__(self, most: int, seconds: float) -> None:
-        """`most`: bytes of all documents, beyond which the oldest are deleted; `seconds`: how long each is
-        kept."""
+        """`most`: bytes of all documents, beyond which the oldest go; `seconds`: how long each is kept."""
         self.most, self.seconds = most, seconds
         self.files = dict[str, KeptFile]()
 

@@ -144,8 +144,7 @@ def markup(line: str) -> int:
 
 
 def not_composed(line: str) -> int:
-    """Position of the first character that is not in Unicode's normal form C, such as e with a combining
-    accent, or NOWHERE."""
+    """Position of the first character not in Unicode's form C, as e with a combining accent, or NOWHERE."""
     if line.isascii() or unicodedata.is_normalized("NFC", line):
         return NOWHERE
     pairs = zip(line, unicodedata.normalize("NFC", line), strict=False)

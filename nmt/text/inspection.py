@@ -57,7 +57,6 @@ class LineDigests:
         return len(self.digests)
 
     def add(self, line: str) -> None:
-        """Add the digest of the next line."""
         self.digests.append(int.from_bytes(digest64(line.encode()), "little"))
 
     def values(self) -> Digests:
@@ -81,8 +80,7 @@ class LineDigests:
         return result
 
     def shared_with(self, others: "LineDigests") -> RepeatedLines:
-        """Count the lines that also occur in another text. `first`: the first such line of this text, and its
-        line in the other text."""
+        """Count the lines that another text has. `first`: the first one, and its line in the other text."""
         order = np.argsort(others.values(), kind="stable")
         ordered, mine = others.values()[order], self.values()
         positions = np.searchsorted(ordered, mine)
@@ -168,7 +166,6 @@ class SideReport:
             examples.append(f"{self.path}:{number}: {excerpt(line, position)}")
 
     def guess(self) -> Guess:
-        """Guess script and language of the text."""
         return self.languages.guess()
 
     def has_case(self) -> bool:
@@ -176,8 +173,7 @@ class SideReport:
         return 50 * self.capitals > self.lines
 
     def hapax_share(self) -> float:
-        """Share of running words that occur only once: an estimate of the share of unknown words in new
-        text."""
+        """Share of running words that occur once: an estimate of the share of unknown words in new text."""
         total = self.words.total()
         return sum(1 for count in self.words.values() if count == 1) / max(1, total)
 
@@ -366,8 +362,7 @@ def side_findings(side: SideReport, ending: str, raw: bool = False) -> Iterator[
 
 
 def repeat_findings(path: str, digests: LineDigests, what: str, advice: str = "") -> Iterator[Finding]:
-    """Yield a finding if lines or pairs occur more than once. `path`: the text that the message names;
-    `what`: lines or pairs."""
+    """Yield a finding for repeated lines or pairs (`what`). `path`: the text that the message names."""
     repeated = digests.repeated()
     if repeated.first:
         later, earlier = repeated.first
@@ -468,7 +463,6 @@ class SurveySection:
     findings: list[Finding] = field(default_factory=list)
 
     def lines(self) -> Iterator[str]:
-        """The lines of the section to print."""
         if self.title:
             yield self.title
         for finding in self.findings:

@@ -22,8 +22,7 @@ class Lexicon:
     @staticmethod
     def load(path: str | Path, most: int = 50) -> "Lexicon":
         """Read the `most` most probable translations of each word from lines `target source p(target |
-        source)`, or `source target` with equal p. DataError for a malformed line, and for a file without
-        entries."""
+        source)`, or `source target` with equal p. DataError for a malformed line, and without any entry."""
         entries_by_word: dict[str, list[tuple[float, str]]] = {}
         for number, line in enumerate(files.read_lines(path), 1):
             parts = files.split_words(line)

@@ -79,14 +79,12 @@ class SideConfig:
 
 
 def needs_language(config: SideConfig) -> bool:
-    """Whether the rules of a language apply; SentencePiece reads raw text and needs none. Errors as from
-    `subword_kind`."""
+    """Whether the rules of a language apply; not for SentencePiece. Errors as from `subword_kind`."""
     return (config.normalize or config.tokenize) and not is_raw(config)
 
 
 def is_raw(config: SideConfig) -> bool:
-    """Whether the subword model of a side reads raw text. With subword: auto, errors as from
-    `subword_kind`."""
+    """Whether the subword model reads raw text. With subword: auto, errors as from `subword_kind`."""
     return reads_raw(subword_kind(config) if config.subword == AUTO else config.subword)
 
 
@@ -128,7 +126,6 @@ def subword_kind(config: SideConfig, merges: int = 0) -> str:
 
 
 def reads_raw(kind: str) -> bool:
-    """Whether subwords of this kind read raw text."""
     return kind != NONE and subwords.SUBWORDS[kind].raw
 
 
@@ -164,8 +161,7 @@ class TextPipeline:
         self.tokenized = False  # words between blanks, in and out
 
     def for_text(self, tokenized: bool) -> "TextPipeline":
-        """A view of this pipeline for raw lines, or for lines that are already tokenized like the training
-        text."""
+        """This pipeline for raw lines, or for lines that are tokenized like the training text."""
         if tokenized == self.tokenized:
             return self
         view = copy(self)
@@ -238,8 +234,7 @@ class TextPipeline:
         return self.subwords.apply(words) if self.subwords else words
 
     def cut_phrase(self, words: list[str], inventory: Container[str]) -> list[str]:
-        """Split words into the units that they have inside a sentence, not at its start. `inventory`: the
-        units of the vocabulary."""
+        """Split words into their units inside a sentence, not at its start. `inventory`: known units."""
         units = self.cut(words)
         if not (self.spaceless and units and self.spell(units[0]).startswith(" ")):
             return units

@@ -72,8 +72,7 @@ def is_spaceless(language: str) -> bool:
 
 @cache
 def letter_script(character: str) -> str:
-    """The script of a letter, by its Unicode name: LATIN, CYRILLIC, CJK, HIRAGANA ...; `?` for a character
-    without a name."""
+    """The script of a letter, by its Unicode name: LATIN, CYRILLIC, CJK, HIRAGANA ...; `?` without a name."""
     return unicodedata.name(character, "?").split(" ")[0]
 
 
@@ -92,8 +91,7 @@ def most_frequent(counts: Counter[str]) -> str:
 
 
 def script_of_text(characters: Counter[str]) -> str:
-    """The script of most letters of a text, from counts of its characters: LATIN, CYRILLIC, CJK ..., or empty
-    without letters."""
+    """The script of most letters, from counts of characters: LATIN, CYRILLIC, CJK ...; or empty."""
     return most_frequent(script_counts(characters))
 
 
@@ -201,8 +199,7 @@ def chinese_segmenter() -> Segmenter:
 
 
 def thai_segmenter() -> Segmenter:
-    """Load PyThaiNLP's newmm, a longest-match segmenter. Downloads nothing and writes nothing to the user's
-    home."""
+    """Load PyThaiNLP's newmm, a longest-match segmenter. Downloads nothing, writes nothing to the home."""
     os.environ.setdefault("PYTHAINLP_OFFLINE", "1")
     if "PYTHAINLP_READ_MODE" not in os.environ:  # the former name; both together are an error
         os.environ.setdefault("PYTHAINLP_READ_ONLY", "1")
@@ -221,8 +218,7 @@ DICTIONARIES: dict[str, Callable[[], Segmenter]] = {
 
 @cache
 def dictionary_words(language: str) -> Segmenter:
-    """Load the dictionary segmenter of a language. ConfigError for a language without one, or if its library
-    is missing."""
+    """Load a language's dictionary segmenter. ConfigError if it has none, or its library is missing."""
     if language not in DICTIONARIES:
         raise ConfigError(
             f"segment: word needs a dictionary, which there is for {', '.join(DICTIONARIES)}, not for "
@@ -348,8 +344,7 @@ for _language, _words in FUNCTION_WORDS.items():
 
 @dataclass(frozen=True)
 class Guess:
-    """Probable script and language of a text. `languages`: one if clear, two if they are too similar, none if
-    unknown."""
+    """Probable script and language of a text. `languages`: one if clear, two if too similar, else none."""
 
     script: str = ""  # by its Unicode name: LATIN, CYRILLIC ...; empty for a text without letters
     languages: tuple[str, ...] = ()
@@ -369,7 +364,6 @@ class Guess:
 
 
 def script_name(script: str) -> str:
-    """The name of a script, for messages."""
     return "Chinese or Japanese" if script == "CJK" else script.capitalize()
 
 
@@ -394,7 +388,6 @@ class LanguageCounts:
                 self.function_words[language] += 1
 
     def guess(self) -> Guess:
-        """Guess script and language from the counts so far."""
         grouped = group_scripts(self.letters)
         if not grouped:
             return Guess()
@@ -428,8 +421,7 @@ def group_scripts(counts: Counter[str]) -> Counter[str]:
 
 
 def script_of_line(line: str) -> str:
-    """The script of most letters of a line; empty if it has none. Chinese characters and kana are one script,
-    CJK."""
+    """The script of most letters of a line, CJK for Chinese characters and kana; empty without letters."""
     if line.isascii():
         return "LATIN" if any(map(str.isalpha, line)) else ""
     return most_frequent(group_scripts(script_counts(Counter(line))))

@@ -162,14 +162,12 @@ def split_line(line: str, language: str = "") -> SplitLine:
 
 
 def sentence_separator(language: str) -> str:
-    """The text to put between sentences of a language where the source has none: a blank, or nothing for
-    scripts without blanks."""
+    """What to put between sentences where the source has nothing: a blank, unless the script has none."""
     return "" if is_spaceless(language) else " "
 
 
 def boundaries(line: str, language: str) -> list[Span]:
-    """The gaps between the sentences of a line, in order. `language`: its code; empty: the rules of
-    all."""
+    """The gaps between the sentences of a line, in order. `language`: a code; empty: the rules of all."""
     candidates = [(match.span("gap"), ends_sentence(match, language)) for match in BOUNDARY.finditer(line)]
     if not line.isascii():
         candidates += [
@@ -193,8 +191,7 @@ def boundaries(line: str, language: str) -> list[Span]:
 
 
 def enclosed_spans(line: str) -> Iterator[Span]:
-    """Yield the outermost spans between matching brackets, and those of tags, in order; they do not
-    overlap."""
+    """Yield the outermost spans between matching brackets, and those of tags, in order without overlap."""
     opened, spans = list[tuple[str, int]](), list[Span]()
     depths: dict[str, int] = {}
     for match in ENCLOSING.finditer(line):
@@ -248,8 +245,7 @@ def ends_wide_sentence(match: "regex.Match[str]") -> bool:
 
 
 def may_be_abbreviation(word: str, language: str, number: bool) -> bool:
-    """Whether a full stop after this word may belong to an abbreviation. `number`: whether a number
-    follows."""
+    """Whether a full stop after this word may be of an abbreviation. `number`: whether a number follows."""
     if len(word) == 1 or ACRONYM.fullmatch(word) or ROMAN.fullmatch(word) or STREET.search(word):
         return True
     always, before_numbers = abbreviation_lists(language)
@@ -337,8 +333,7 @@ def part_end(words: Sequence[str], sizes: Sequence[int], start: int, limit: int)
 
 @dataclass(frozen=True)
 class LineLimit:
-    """The maximum number of words of a line, and how messages name lines: NAME:NUMBER, or `line NUMBER`
-    without a name."""
+    """The most words of a line, and how messages name lines: NAME:NUMBER, or `line NUMBER` without a name."""
 
     words: int = MAX_LINE_WORDS
     name: str = ""

@@ -47,7 +47,6 @@ class Spelling:
 
     @cached_property
     def columns(self) -> "Columns":
-        """The texts as columns of characters."""
         order = np.array(sorted(range(len(self.texts)), key=lambda unit: -len(self.texts[unit])), np.int64)
         codes = list[NDArray[np.int64]]()
         rows = [[ord(character) for character in self.texts[unit]] for unit in order.tolist()]
@@ -61,8 +60,7 @@ class Spelling:
 
 @dataclass(frozen=True)
 class Columns:
-    """Texts as columns of characters, longest text first: the texts that have a character at position i are
-    the first ones."""
+    """Texts as columns of characters, the longest text first: those with a character i are the first ones."""
 
     order: NDArray[np.int64]  # (V,) indices of the texts, longest first
     codes: list[NDArray[np.int64]]  # codes of the first characters, of the second characters ...

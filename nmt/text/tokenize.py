@@ -34,13 +34,11 @@ class MosesRules:
         return MosesDetokenizer(self.language)
 
     def words(self, text: str) -> list[str]:
-        """Split a text into words."""
         if self.normalizer:
             text = self.normalizer(text)
         return self.tokenizer(text) if self.tokenize else files.split_words(text)
 
     def text(self, words: list[str]) -> str:
-        """Join the words of a line to detokenized text."""
         return self.detokenizer(words) if self.tokenize else " ".join(words)
 
 
@@ -106,7 +104,6 @@ class SpacelessTokenizer:
             yield words, text[:1].isspace()
 
     def text(self, words: list[str]) -> str:
-        """Join the words of a line to detokenized text."""
         parts = []
         for tight, group in groupby(words, key=lambda word: bool(TIGHT_WORD.search(word))):
             members = list(group)

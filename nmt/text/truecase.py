@@ -41,7 +41,6 @@ class Truecaser:
 
     @cached_property
     def all_forms(self) -> frozenset[str]:
-        """All forms of all words."""
         return frozenset(word for options in self.forms for word in options)
 
     def apply(self, words: list[str]) -> list[str]:
@@ -77,7 +76,6 @@ class StoredTruecaser(Truecaser):
 
     @cached_property
     def forms(self) -> list[Forms]:  # type: ignore[override]
-        """The forms of all words."""
         return [
             {match[1]: count}
             if (match := ONE_FORM.fullmatch(line)) and (count := float(match[2])) <= float(match[3])

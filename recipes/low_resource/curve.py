@@ -76,8 +76,7 @@ def compare(scores: Mapping[str, Mapping[int, float]]) -> tuple[str, float]:
 
 
 def p_value(part: list[str], hybrid: list[str], references: list[list[str]]) -> tuple[str, str]:
-    """The p value of the difference in BLEU between two outputs, as text, or - if they are identical; and the
-    signature of BLEU."""
+    """p of the difference in BLEU of two outputs, as text, - if they are identical; and BLEU's signature."""
     if part == hybrid:
         return "-", corpus_bleu(hybrid, references).signature
     results, signatures = paired_bootstrap(["part", "hybrid"], [part, hybrid], references)

@@ -65,7 +65,6 @@ class Text:
 
     @property
     def corpus(self) -> Path:
-        """The folder of the corpus."""
         return self.out / self.direction.split(":")[0]
 
     def files(self, part: str) -> list[str]:
@@ -89,7 +88,6 @@ class Setup:
 
     @property
     def folder(self) -> Path:
-        """The folder of the configuration."""
         name = f"{self.text.direction.replace(':', '-')}.{self.text.pairs}.{self.preset}"
         return self.text.out / "configs" / name
 
@@ -155,7 +153,6 @@ class Training:
 
     @property
     def run(self) -> Path:
-        """The run directory."""
         name = ".".join((*self.row_key, f"seed-{self.seed}")).replace(":", "-")
         return self.setup.text.out / "trainings" / name
 
@@ -188,12 +185,10 @@ class Training:
         ]
 
     def is_finished(self) -> bool:
-        """Whether both translations exist."""
         return all(path.exists() for path in self.outputs())
 
     def do(self) -> None:
-        """Train and translate, unless the translations exist; then remove the weights. CalledProcessError if
-        a command fails."""
+        """Train and translate, unless that is done; remove the weights. CalledProcessError if it fails."""
         mean = Path(f"{self.run}-mean")
         if not self.is_finished():
             train, average, *translations = self.commands()
@@ -268,8 +263,7 @@ def call(command: Sequence[str]) -> None:
 
 
 def table(trainings: Iterable[Training]) -> list[str]:
-    """The lines of the table: mean and range of BLEU over the finished seeds, and below them the signatures
-    of BLEU."""
+    """The lines of the table: mean and range of BLEU over the finished seeds; below them its signatures."""
     scores_by_row: dict[tuple[str, ...], list[list[BleuScore]]] = {}
     updates: dict[tuple[str, ...], int] = {}
     for training in trainings:

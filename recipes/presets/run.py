@@ -44,12 +44,10 @@ class Training:
 
     @property
     def run(self) -> Path:
-        """The run directory."""
         return self.out / f"{self.direction.replace(':', '-')}.{self.variant}"
 
     def texts(self, size: int) -> dict[str, Path]:
-        """The files of the texts, by the configuration keys that name them. `size`: number of training
-        pairs."""
+        """The files of the texts by configuration keys. `size`: number of training pairs."""
         corpus, languages = self.direction.split(":")
         size = corpus_size(corpus, size)
         sides = dict(zip(("source", "target"), languages.split("-"), strict=True))

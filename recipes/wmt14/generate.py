@@ -93,8 +93,7 @@ class SideWords:
         return word if word in ATTACHED else f" {word}"
 
     def spell_open(self, number: int) -> str:
-        """Spell a word of an open class: a numeral, or syllables and an ending; rarer words have more
-        syllables."""
+        """Spell a word of an open class: a numeral, or syllables, more for rarer words, and an ending."""
         kind = next(kind for kind in reversed(self.classes) if kind.first <= number)
         rank, form = divmod(number - kind.first, len(kind.endings))
         if not kind.rhymes:
@@ -334,8 +333,7 @@ def keep(phrase: Phrase, condition: Bools) -> Phrase:
 
 
 def prepositional_phrase(chance: Chance, context: Ids) -> Phrase:
-    """A preposition and a noun phrase for each clause. `context`: the word that determines which prepositions
-    are preferred."""
+    """A preposition and a noun phrase for each clause. `context`: the word that prefers prepositions."""
     preposition = np.minimum(
         chance.choice(len(PREPOSITION)), (fixed(40, context) * 2 * len(PREPOSITION)).astype(np.int64)
     )
@@ -466,8 +464,7 @@ def chunk(seed: int, part: int, number: int) -> tuple[str, str]:
 
 
 def texts(seed: int, part: int, lines: int, advance: Callable[[int], None]) -> Iterator[tuple[str, str]]:
-    """Yield the text of a part of the corpus on both sides, a chunk at a time. `advance` is called with the
-    number of lines of each."""
+    """Yield a part of the corpus on both sides, by chunks. `advance` gets the number of lines of each."""
     for number in range(-(-lines // CHUNK)):
         sides = chunk(seed, part, number)
         rest = min(CHUNK, lines - number * CHUNK)
@@ -525,8 +522,7 @@ class Corpus(NamedTuple):
             path.unlink()
 
     def write_mono(self, name: str, lines: int) -> None:
-        """Write `lines` lines of the target side as a gzip file, unless it exists. UserError if that
-        fails."""
+        """Write `lines` lines of the target side as gzip, unless that exists. UserError if that fails."""
         if not (self.folder / name).exists():
             with files.Writing(self.folder / name) as out:
                 for _, text in texts(self.seed, MONO, lines, self.progress.add):

@@ -36,8 +36,7 @@ def file_kind(path: str | Path) -> str:
 
 
 def load(path: str | Path) -> Subwords:
-    """Load subwords from a file: a SentencePiece model or BPE codes. DataError for another file, and for one
-    that cannot be read."""
+    """Load subwords: a SentencePiece model or BPE codes. DataError for another file or an unreadable one."""
     kind = file_kind(path)
     if kind == BPE.kind:
         return load_codes(path)

@@ -47,7 +47,6 @@ class BPE:
 
     @classmethod
     def learn(cls, text: TrainingText, how: LearnSettings) -> Self:
-        """Learn merges from the counts of words in the training text."""
         return cls(learn(text.words, how.merges, how.min_frequency, how.observe))
 
     def __init__(self, lines: list[str], name: str = "codes") -> None:
@@ -121,7 +120,6 @@ class BPE:
 
     @property
     def summary(self) -> str:
-        """Size for a log: `8,000 merges`."""
         return f"{len(self.codes):,} merges"
 
     def save(self, path: str | Path) -> None:

@@ -100,8 +100,7 @@ class SegmentedWords:
         self.pairs.push(changed - {pair})
 
     def replace(self, old: Symbols, new: Symbols, indices: list[int]) -> tuple[Symbols, Symbols]:
-        """Count one occurrence of the `new` pair instead of the `old` one in each of the words at `indices`;
-        returns both pairs."""
+        """Count a `new` pair for an `old` one in each of the words at `indices`; returns both pairs."""
         frequency = sum(map(self.frequencies.__getitem__, indices))
         counts = self.pairs.counts
         counts[old] -= frequency
@@ -139,8 +138,7 @@ def merge_symbols(word: Symbols, pair: Symbols, merged: str) -> Symbols:
 
 
 def merge_by_pattern(word: Symbols, pair: Symbols, merged: str) -> Symbols:
-    """Like `merge_symbols`, by a regular expression, for which symbols also end at white space inside
-    them."""
+    """Like `merge_symbols`, by a pattern, for which symbols also end at white space inside them."""
     pattern = rf"(?<!\S){re.escape(' '.join(pair))}(?!\S)"
     return tuple(re.sub(pattern, lambda match: merged, " ".join(word)).split(" "))
 
@@ -172,8 +170,7 @@ def pairs_with(word: Symbols, symbol: str) -> Iterator[Symbols]:
 
 
 class PairQueue:
-    """Pairs with their counts, queued by count. Rare pairs are set aside (`prune`) until no frequent pair is
-    left."""
+    """Pairs, queued by count. Rare ones are set aside (`prune`) until no frequent pair is left."""
 
     def __init__(self, counts: defaultdict[Symbols, int]) -> None:
         self.counts = counts

@@ -104,7 +104,6 @@ class Pieces:
         }
 
     def apply(self, words: list[str]) -> list[str]:
-        """Split a sentence, given as the parts between blanks, into pieces."""
         return list(self.processor.encode(" ".join(words), out_type=str))
 
     @staticmethod
@@ -144,7 +143,6 @@ class Pieces:
 
     @property
     def summary(self) -> str:
-        """Size for a log: `8,259 units`."""
         return f"{self.processor.get_piece_size() - SPECIAL_PIECES:,} units"
 
     def sampler(self, rate: float, vocab: Vocab) -> Sampler:
@@ -171,8 +169,7 @@ def load_model(model: bytes, name: str) -> "tuple[SentencePieceProcessor, list[s
 
 
 def default_size(text: TrainingText) -> int:
-    """Default number of pieces for a text: small for a small text, whose pieces would otherwise be whole
-    sentences."""
+    """Default number of pieces: few for a small text, whose pieces would otherwise be whole sentences."""
     characters = text.characters()
     return max(
         len(characters) + 1, min(MOST_PIECES, len(characters) + characters.total() // RUNNING_CHARACTERS)
