@@ -1,6 +1,8 @@
 """Runs that tests of commands train, and the tables that analyses of them print."""
 
 import random
+import signal
+import subprocess
 import time
 from pathlib import Path
 from xml.etree import ElementTree
@@ -9,7 +11,7 @@ import torch
 
 from nmt.training import config_file
 from nmt.training.train import run_training
-from tests.conftest import Command
+from tests.conftest import BIN, Command
 
 # ---- runs --------------------------------------------------------------------------------------------------
 
@@ -58,6 +60,28 @@ def wait_for(path: Path, seconds: float = 1200) -> None:
     while not path.exists():
         assert time.monotonic() < end, f"{path} never came"
         time.sleep(0.02)
+
+
+def kill_and_resume(tiny: Path, folder: Path, command: Command, *options: str) -> str:
+    """kill -9 a training of 200 updates somewhere between two saves: the same command ends with the bytes of
+    one that was never killed. Returns what the latter has said."""
+    options = (*options, "training.save_every=7", "training.log_every=4", "training.max_steps=200")
+    for name in ("whole", "killed"):
+        (folder / name).mkdir()
+    whole = command("nmt-train", *copy(tiny, folder / "whole", *options))
+    assert whole.returncode == 0, whole.stderr
+    arguments, run = copy(tiny, folder / "killed", *options), folder / "killed" / "run"
+    process = subprocess.Popen([str(BIN / "nmt-train"), *arguments], stderr=subprocess.DEVNULL)
+    wait_for(run / "training.pt")
+    time.sleep(0.15)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    step = torch.load(run / "training.pt", weights_only=True)["progress"]["step"]
+    assert 0 < step < 200, "the run was over before it was killed"
+    done = command("nmt-train", *arguments)
+    assert done.returncode == 0 and f"resuming from update {step}" in done.stderr, done.stderr
+    equal_runs(folder / "whole" / "run", run)
+    return whole.stderr
 
 
 def start(tiny: Path, run: Path, *overrides: str, overwrite: bool = False) -> None:

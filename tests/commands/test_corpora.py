@@ -2,20 +2,15 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from nmt.data.binarized import open_corpus
 from nmt.runs.run import Run
 from nmt.text.vocab import Vocab
-from tests.commands.runs import LINES, copy, equal_runs, start, wait_for
+from tests.commands.runs import LINES, copy, equal_runs, kill_and_resume, start
 from tests.conftest import Command, Refused
 
 
@@ -53,10 +48,7 @@ def test_what_is_listed_trains_as_one_file(
         assert (tiny / "run/data" / name).read_bytes() == (tmp_path / "run/data" / name).read_bytes()
 
 
-MIXED = [
-    "data.temperature=3", "data.bpe_merges=60", "data.bpe_dropout=0.2", "training.save_every=7",
-    "training.log_every=4", "training.max_steps=200",
-]  # fmt: skip
+MIXED = ["data.temperature=3", "data.bpe_merges=60", "data.bpe_dropout=0.2"]
 
 
 @pytest.mark.ci
@@ -66,23 +58,8 @@ def test_killed_within_an_epoch_and_resumed_is_bit_equal(
     """With oversampling, tags, filters and BPE dropout; a changed weight, and changed text, are refused."""
     filters = {"drop_duplicates": True, "max_length": 12}
     corpora = [entry(halves, "one", filters=filters), entry(halves, "two", weight=0.4, tag="<bt>")]
-    for name in ("whole", "killed"):
-        (tmp_path / name).mkdir()
-    done = command("nmt-train", *copy(tiny, tmp_path / "whole", *MIXED, *listed(*corpora)))
-    assert done.returncode == 0 and "corpus two.en <bt>: " in done.stderr
-    arguments, run = copy(tiny, tmp_path / "killed", *MIXED, *listed(*corpora)), tmp_path / "killed" / "run"
-    process = subprocess.Popen(
-        [str(Path(sys.executable).parent / "nmt-train"), *arguments], stderr=subprocess.DEVNULL
-    )
-    wait_for(run / "training.pt")
-    time.sleep(0.15)
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    step = torch.load(run / "training.pt", weights_only=True)["progress"]["step"]
-    assert 0 < step < 200, "the run was over before it was killed"
-    done = command("nmt-train", *arguments)
-    assert done.returncode == 0 and f"resuming from update {step}" in done.stderr, done.stderr
-    equal_runs(tmp_path / "whole" / "run", run)
+    told = kill_and_resume(tiny, tmp_path, command, *MIXED, *listed(*corpora))
+    assert "corpus two.en <bt>: " in told
     corpora[1]["weight"] = 0.5
     done = command("nmt-train", "-q", *copy(tiny, tmp_path / "killed", *MIXED, *listed(*corpora)))
     assert done.returncode == 2 and "data.corpora[1].weight=0.5 (was 0.4)" in done.stderr
@@ -93,13 +70,10 @@ def tagged(tiny: Path, halves: Path, tmp_path_factory: pytest.TempPathFactory) -
     """A run with two tags, BPE and attention."""
     run = tmp_path_factory.mktemp("tagged") / "run"
     corpora = [entry(halves, "one", tag="<a>"), entry(halves, "two", tag="<bt>", weight=2)]
-    options = [
-        "data.bpe_merges=60",
-        "data.max_length=200",
-        "data.source.min_count=3",
-        "model.encoder=birnn",
-        "model.attention=20",
-    ]
+    options = (
+        "data.bpe_merges=60 data.max_length=200 data.source.min_count=3 model.encoder=birnn "
+        "model.attention=20"
+    ).split()
     start(tiny, run, *options, *listed(*corpora))
     return run
 

@@ -15,14 +15,9 @@ from tests.conftest import Command, Refused
 
 KINDS = {
     "cslm": ["lm.type=cslm", "lm.order=4", "lm.layers=[24]", "lm.normalizer=0.1"],
-    "recurrent": [
-        "lm.type=recurrent",
-        "lm.hidden=16",
-        "lm.carry=true",
-        "lm.bptt=7",
-        "lm.depth=2",
-        "training.batch_size=8",
-    ],
+    "recurrent": (
+        "lm.type=recurrent lm.hidden=16 lm.carry=true lm.bptt=7 lm.depth=2 training.batch_size=8"
+    ).split(),
     "elman": ["lm.type=recurrent", "lm.cell=elman", "lm.hidden=16"],
     "vcgru": ["lm.type=recurrent", "lm.cell=vcgru", "lm.hidden=16", "lm.sharpness=0.5"],
     "log-bilinear": ["lm.type=log-bilinear", "lm.order=3"],

@@ -11,12 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-import torch
 
 from nmt.errors import CheckpointError, DataError, UserError
 from nmt.io import locks, manifest
 from nmt.runs import checkpoint
-from tests.commands.runs import copy, equal_runs, start, wait_for
+from tests.commands.runs import copy, equal_runs, kill_and_resume, start, wait_for
 from tests.conftest import ATTENTIVE, Command, Refused
 
 ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "training.keep"]
@@ -31,37 +30,17 @@ ALL_OPTIONS = [f"{key}={value}" for key, value in ATTENTIVE.items() if key != "t
 def test_killed_and_resumed_is_bit_equal(
     tiny: Path, tmp_path: Path, command: Command, kind: list[str]
 ) -> None:
-    options = [*kind, "training.save_every=7", "training.log_every=4", "training.max_steps=200"]
-    (tmp_path / "whole").mkdir()
-    (tmp_path / "killed").mkdir()
-    assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
-    arguments = copy(tiny, tmp_path / "killed", *options)
-    run = tmp_path / "killed" / "run"
-    process = subprocess.Popen(
-        [str(Path(sys.executable).parent / "nmt-train"), *arguments], stderr=subprocess.DEVNULL
-    )
-    wait_for(run / "training.pt")
-    time.sleep(0.15)  # somewhere between two saves
-    process.kill()
-    assert process.wait() == -signal.SIGKILL
-    step = torch.load(run / "training.pt", weights_only=True)["progress"]["step"]
-    assert 0 < step < 200, "the run was over before it was killed"
-    done = command("nmt-train", *arguments)
-    assert done.returncode == 0 and f"resuming from update {step}" in done.stderr
-    equal_runs(tmp_path / "whole" / "run", run)
+    kill_and_resume(tiny, tmp_path, command, *kind)
 
 
 @pytest.mark.slow
 def test_killed_again_and_again_is_bit_equal(tiny: Path, tmp_path: Path, command: Command) -> None:
     """A save after each update, so that most kills fall into one: whatever they leave is sound, and the same
     command goes on."""
-    options = [
-        "training.save_every=1",
-        "training.validate_every=9",
-        "training.keep=2",
-        "training.log_every=4",
-        "training.max_steps=90",
-    ]
+    options = (
+        "training.save_every=1 training.validate_every=9 training.keep=2 training.log_every=4 "
+        "training.max_steps=90"
+    ).split()
     for name in ("whole", "killed"):
         (tmp_path / name).mkdir()
     assert command("nmt-train", *copy(tiny, tmp_path / "whole", *options)).returncode == 0
@@ -213,14 +192,7 @@ DAMAGED = "config.yaml source.vocab step-*.pt training.pt checkpoints.json input
 
 DAMAGED += [
     f"data/{name}"
-    for name in (
-        "source.ids",
-        "source.offsets",
-        "target.ids",
-        "target.offsets",
-        "stamp.json",
-        "manifest.json",
-    )
+    for name in "source.ids source.offsets target.ids target.offsets stamp.json manifest.json".split()
 ]
 
 

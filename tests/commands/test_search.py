@@ -143,13 +143,10 @@ def test_alignments_and_unknown_words(
     for source, target, points in zip(("the man sings", "", "the dog"), translations, pairs, strict=True):
         assert all(s < len(source.split()) and t < len(target.split()) for s, t in points)
         assert {t for _, t in points} == set(range(len(target.split())))
-    options = [
-        "model.encoder=birnn",
-        "model.attention=20",
-        "training.max_steps=40",
-        "training.validate_every=0",
-        "data.target.vocabulary=4",
-    ]
+    options = (
+        "model.encoder=birnn model.attention=20 training.max_steps=40 training.validate_every=0 "
+        "data.target.vocabulary=4"
+    ).split()
     assert command("nmt-train", tiny / "train.yaml", f"run={tmp_path}/words", *options).returncode == 0
     plain = run_translate(command, tmp_path / "words", "--tokenized", "--replace-unknown", text="zzz zzz\n")
     (tmp_path / "lex").write_text("qqq zzz 1\n")

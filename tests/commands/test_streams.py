@@ -1,6 +1,5 @@
-"""Standard streams, progress, and how fast commands start."""
+"""Standard streams and progress."""
 
-import configparser
 import importlib
 import os
 import subprocess
@@ -277,44 +276,3 @@ def test_the_log_is_no_input_and_no_output(folder: Path, capsys: pytest.CaptureF
     assert Path("train.en").read_bytes() == before
     assert call("nmt.cli.tokenize -l en -i train.en -o out --log train.en/log") == 2
     assert "train.en/log: cannot write: " in capsys.readouterr().err
-
-
-# ---- test start --------------------------------------------------------------------------------------------
-# What every command does when it starts.
-
-
-SETUP = configparser.ConfigParser()
-SETUP.read(Path(__file__).parents[2] / "setup.cfg", encoding="utf-8")
-LIGHT_COMMANDS = [
-    line.partition("=")[0].strip()
-    for line in SETUP["options.entry_points"]["console_scripts"].strip().splitlines()
-]
-
-
-@pytest.mark.ci
-@pytest.mark.parametrize("name", LIGHT_COMMANDS)
-def test_help_loads_no_torch(name: str, command: Command) -> None:
-    done = command(name, "--help", PYTHONPROFILEIMPORTTIME="1")
-    assert done.returncode == 0 and "usage" in done.stdout
-    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.split("\n")}
-    heavy = {"torch", "numpy", "sacrebleu", "sacremoses", "omegaconf"}
-    # Options beside what computes: estimators, dictionaries, analyses, aligners, tuners, the cache.
-    with_numpy = (
-        "nmt-init nmt-ngram nmt-interpolate nmt-dictionary nmt-analyze "
-        "smt-align smt-train smt-build smt-propose smt-tune smt-tune-nbest smt-cache"
-    )
-    if name in with_numpy.split():
-        heavy -= {"numpy", "sacrebleu"} if name == "nmt-analyze" else {"numpy"}
-    assert "argparse" in loaded and not loaded & heavy
-
-
-def test_thread_policy_is_set_unless_the_user_set_it() -> None:
-    code = "import os, nmt; print(os.environ['OMP_WAIT_POLICY'], os.environ['GOMP_SPINCOUNT'])"
-    clean = {
-        key: value for key, value in os.environ.items() if key not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")
-    }
-    for extra, expected in (({}, "PASSIVE 0"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "ACTIVE 0")):
-        done = subprocess.run(
-            [sys.executable, "-c", code], env={**clean, **extra}, capture_output=True, text=True, check=True
-        )
-        assert done.stdout.strip() == expected

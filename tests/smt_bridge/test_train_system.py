@@ -4,6 +4,7 @@ import errno
 import gzip
 import logging
 import shutil
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +51,29 @@ from smt_bridge.train_system import (
 )
 from tests.nmt.ngram.test_estimators import some_text
 from tests.smt_bridge.extraction.test_tables import random_corpus, write
+
+
+class Killed(BaseException):
+    """In place of kill -9."""
+
+
+def kill(*_: object) -> None:
+    raise Killed
+
+
+def kill_after(steps: int) -> Callable[[], None]:
+    """What a training that is killed after so many steps calls after each."""
+    left = iter(range(1, steps))
+
+    def check() -> None:
+        if next(left, 0) == 0:
+            raise Killed
+
+    return check
+
+
+def full_disk(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.fixture
@@ -201,19 +225,10 @@ def test_a_pruned_training_resumes_after_any_step(
     config = pruned_config(tmp_path)
     train(tmp_path / "whole", config)
 
-    class Killed(BaseException):
-        pass
-
-    left = iter(range(steps))
-
-    def kill() -> None:
-        if next(left) == steps - 1:
-            raise Killed
-
     with monkeypatch.context() as changed:
         changed.setattr(train_system, "remove_unpruned", lambda folder: None)
         with pytest.raises(Killed):
-            train(tmp_path / "model", config, on_step=kill)
+            train(tmp_path / "model", config, on_step=kill_after(steps))
     assert (tmp_path / "model" / UNPRUNED).exists() == (steps > 1)
     train(tmp_path / "model", config)
     names = sorted(path.name for path in (tmp_path / "whole").iterdir() if path.name != locks.FILE)
@@ -271,17 +286,8 @@ def test_a_training_with_classes_resumes(step: int, tmp_path: Path, monkeypatch:
     config = class_config(tmp_path)
     train(tmp_path / "whole", config)
 
-    class Killed(BaseException):
-        pass
-
-    left = iter(range(9))
-
-    def kill() -> None:
-        if next(left) == step:
-            raise Killed
-
     with pytest.raises(Killed):
-        train(tmp_path / "model", config, on_step=kill)
+        train(tmp_path / "model", config, on_step=kill_after(step + 1))
     assert (tmp_path / "model" / CLASS_LM).exists() == (step == 4)
     (tmp_path / "model" / CLASS_TEXT).write_text("left")
     train(tmp_path / "model", config)
@@ -352,12 +358,6 @@ def test_counting_on_disk_resumes_after_a_kill(
     """With the same bytes; what the killed process left on disk is removed."""
     folder = lm_folder(tmp_path / "model", large_lm)
 
-    class Killed(BaseException):
-        pass
-
-    def kill(*_: object) -> None:
-        raise Killed
-
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(disk_counts, "merge_runs", kill)
         changed.setattr(locks, "clear", lambda folder: None)
@@ -411,10 +411,7 @@ def test_workers_share_a_text_that_fits_in_their_memory(
 def test_a_full_disk_ends_counting_with_one_line(
     large_lm: TrainConfig, tmp_path: Path, little_memory: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(disk_counts, "write_run", fail)
+    monkeypatch.setattr(disk_counts, "write_run", full_disk)
     folder = lm_folder(tmp_path / "model", large_lm)
     with pytest.raises(UserError, match=rf"{folder}/{LM}: cannot write: No space left on device"):
         estimate(SystemTraining(folder, large_lm, ExecutorConfig()))
@@ -484,12 +481,6 @@ def test_compiling_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     whole = contents(folder)
     shutil.rmtree(folder / COMPILED)
 
-    class Killed(BaseException):
-        pass
-
-    def kill(*_: object) -> None:
-        raise Killed
-
     with monkeypatch.context() as changed:
         changed.setattr(compiled_model, "compile_lm", kill)
         changed.setattr(shutil, "rmtree", lambda *_, **__: None)
@@ -503,10 +494,7 @@ def test_compiling_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_compiling_on_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = compiled_config(tmp_path)
 
-    def fail(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(mapped, "save_array", fail)
+    monkeypatch.setattr(mapped, "save_array", full_disk)
     with pytest.raises(UserError, match=r"compiled.*: cannot write: No space left on device"):
         train(tmp_path / "model", config)
     assert not list((tmp_path / "model").glob(f"{COMPILED}*"))

@@ -84,13 +84,8 @@ def test_bpe_learned_in_training(tmp_path: Path, train: Training, command: Comma
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("model.hiden=5", "did you mean 'model.hidden'?"),
-        ("model.hidden=many", "model.hidden"),
         ("data.train_source=nosuch.en", "nosuch.en: cannot read: No such file"),
-        ("data.train_source=FOLDER/EMPTY", "EMPTY: empty file"),
-        ("data.train_source=FOLDER/SHORT", "SHORT: 3 lines, but"),
         ("data.train_source=FOLDER/LATIN", "LATIN:2: byte 0xe9"),
-        ("data.train_source=FOLDER/NUL", "NUL:1: NUL"),
         ("device=tpu", "device: 'tpu'"),
         ("data.max_length=1", "no pair is left"),
     ],
@@ -98,13 +93,7 @@ def test_bpe_learned_in_training(tmp_path: Path, train: Training, command: Comma
 def test_refusals(
     setting: str, message: str, tmp_path: Path, train: Training, refused: Callable[..., str]
 ) -> None:
-    for name, text in (
-        ("EMPTY", b""),
-        ("SHORT", b"a\nb\nc\n"),
-        ("LATIN", b"a\ncaf\xe9\n"),
-        ("NUL", b"a\0b\n"),
-    ):
-        (tmp_path / name).write_bytes(text)
+    (tmp_path / "LATIN").write_bytes(b"a\ncaf\xe9\n")
     quiet = ["--quiet"] if message == "no pair is left" else []
     assert message in refused(train(setting.replace("FOLDER", str(tmp_path)), *quiet))
     assert not (tmp_path / "run" / "training.pt").exists()

@@ -292,14 +292,14 @@ def test_waiting_threads_sleep_unless_the_user_says_otherwise(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("first", "extra", "expected"),
     [
-        ("", {}, "False PASSIVE"),
-        ("sys.modules['torch'] = sys; ", {}, "True PASSIVE"),
-        ("sys.modules['torch'] = sys; ", {"OMP_WAIT_POLICY": "ACTIVE"}, "False ACTIVE"),  # the user's own
+        ("", {}, "False PASSIVE 0"),
+        ("sys.modules['torch'] = sys; ", {}, "True PASSIVE 0"),
+        ("sys.modules['torch'] = sys; ", {"OMP_WAIT_POLICY": "ACTIVE"}, "False ACTIVE 0"),  # the user's own
     ],
 )
 def test_importing_nmt_sets_how_threads_wait(first: str, extra: dict[str, str], expected: str) -> None:
     code = f"import os, sys; {first}import nmt; from nmt.compute.resources import SPINNING; " + (
-        "print(SPINNING, os.environ['OMP_WAIT_POLICY'])"
+        "print(SPINNING, os.environ['OMP_WAIT_POLICY'], os.environ['GOMP_SPINCOUNT'])"
     )
     clean = {key: value for key, value in os.environ.items() if key not in OURS}
     done = subprocess.run(

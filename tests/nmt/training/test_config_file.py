@@ -58,10 +58,6 @@ CORPORA = (
     [
         ("run: r\nmodel:\n  hiden: 5\n", "c.yaml:3: unknown key 'model.hiden', did you mean 'model.hidden'?"),
         ("run: r\nhidden: 5\n", "c.yaml:2: unknown key 'hidden', did you mean 'model.hidden'?"),
-        (
-            "run: r\ndata:\n  source: {langage: en}\n",
-            "c.yaml:3: unknown key 'data.source.langage', did you mean 'data.source.language'?",
-        ),
         ("run: r\nmodel:\n  hidden: many\n", "c.yaml:3: model.hidden: "),
         ("run: r\nmodel: 3\n", "c.yaml:2: model is a section"),
         ("run: r\nmodel: [1\n", "c.yaml:2: not valid YAML"),
@@ -69,14 +65,6 @@ CORPORA = (
         ("model: {hidden: 5}\n", "run is missing"),
         ("", "run is missing"),
         ("run: r\ndata:\n  train_source: ${oc.env:NO_SUCH_VARIABLE}/x\n", "c.yaml:3: data.train_source: "),
-        ("run: r\nseed: -1\n", "c.yaml:2: seed: -1 is out of range, expected 0 or more"),
-        ("run: r\nseed: 1" + "0" * 23, "c.yaml:2: seed: '100000000000000000000000' is too large"),
-        ("run: r\ntraining: {cost: words}\n", "c.yaml:2: training.cost: 'words' is unknown"),
-        ("run: r\ntraining: {eps: 1e-50}\n", "c.yaml:2: training.eps: 1e-50 is out of range"),  # 0 in fp32
-        (
-            "run: r\ntraining:\n  pool: 3\n  batch_size: 0\n",
-            "c.yaml:4: training.batch_size: 0 is out of range, expected 1 or more",
-        ),
         (
             "run: r\nlm: {type: recurrent, carry: true}\ntraining:\n  batch_tokens: 900\n",
             "c.yaml:4: training.batch_tokens: with lm.carry a batch is training.batch_size positions",
@@ -90,24 +78,15 @@ CORPORA = (
             "run: r\ntraining: {schedule: inverse_sqrt}\n",
             "c.yaml:2: training.schedule: inverse_sqrt needs warmup",
         ),
+        ("run: r\ntraining: {schedule: linear, warmup: 9, max_steps: 9}\n", "linear needs max_steps"),
+        ("run: r\ntraining: {decay_below: 1.0}\n", "training.decay_below: needs training.decay below 1"),
         ("run: r\nx: {y: {z: 1}}\n", "c.yaml:2: unknown key 'x'"),
         ("run: r\ndata: {'': {x: 1}}\n", "c.yaml:2: unknown key 'data.'"),
         ("run: r\nmodel:\n  # small, type: rnn\n  type: nrn\n", "c.yaml:4: model.type: 'nrn' is unknown"),
         ("run: r\ntraining:\n  dev_beam: 0\n", "c.yaml:2: training.metric: bleu needs dev_beam"),
         ("run: r\n? [1, 2]\n: 3\n", "c.yaml"),
         ("run: r\n2020-01-01: 3\n", "c.yaml"),
-        ("run: r\nseed: " + "9" * 5000, "c.yaml: not valid YAML"),
         ("run: " + "[" * 1000 + "]" * 1000, "c.yaml: not valid YAML: nested too deep"),
-        ("run: " + "{a: " * 1000 + "}" * 1000, "c.yaml: not valid YAML: nested too deep"),
-        ("run: &a [*a]\n", "c.yaml"),
-        (
-            "a: &a [x, x, x, x, x, x, x, x]\n"
-            + "".join(
-                f"{b}: &{b} [*{a}, *{a}, *{a}, *{a}, *{a}, *{a}, *{a}]\n"
-                for a, b in zip("abcdefg", "bcdefgh", strict=True)
-            ),
-            "expected at most",
-        ),
         ("run: ${run}\n", "c.yaml:1: run: "),
         (
             CORPORA + "      weight: 0\n",
@@ -119,20 +98,10 @@ CORPORA = (
         ),
         (CORPORA + "      weight: x\n", "c.yaml:7: data.corpora[1].weight: Value 'x'"),
         (
-            CORPORA.replace("a.fr", "a.fr, weight: 1") + "      weight: x\n",
-            "c.yaml:7: data.corpora[1].weight: Value 'x'",
-        ),
-        (CORPORA + "      tag: bt\n", "c.yaml:7: data.corpora[1].tag: 'bt' is not a tag"),
-        (CORPORA + "      share: 0.4\n", "c.yaml:4: data.corpora[0].share: missing or 0"),
-        (
             CORPORA + "      filters:\n        max_lengt: 3\n",
             "c.yaml:8: unknown key 'data.corpora[1].filters.max_lengt', did you mean",
         ),
         (CORPORA + "      filters: 3\n", "c.yaml:7: data.corpora[1].filters is a section"),
-        (
-            CORPORA + "      filters: {max_ratio: 0.5}\n",
-            "c.yaml:7: data.corpora[1].filters.max_ratio: 0.5 is too",
-        ),
         (CORPORA + "    - {source: c.en}\n", "c.yaml:7: data.corpora[2].target: missing"),
         (CORPORA + "    - c.en\n", "c.yaml:3: data.corpora is a list of sections"),
         ("run: r\ndata:\n  corpora: a.en\n", "c.yaml:3: data.corpora is a list of sections"),
@@ -142,10 +111,6 @@ CORPORA = (
         ),
         ("run: r\ndata:\n  temperature: 2\n", "c.yaml:3: data.temperature: there is one corpus only"),
         (CORPORA + "  temperature: 0\n", "c.yaml:7: data.temperature: 0 is out of range"),
-        (
-            CORPORA.replace("a.fr", "a.fr, share: 0.5") + "      share: 0.4\n",
-            "c.yaml:3: data.corpora: the shares 0.5 + 0.4 sum to 0.9, expected 1",
-        ),
         ("run: r\ninit_from: ${seed}${x\n", "c.yaml: not valid YAML"),
     ],
 )
@@ -178,7 +143,8 @@ NONSENSE = [
     "training.label_smoothing=.nan",
     "training.learning_rate=1e20", "training.clip=1e20", "training.dev_beam=-1",
     "training.dev_beam=100000000", "training.warmup=-1", "training.optimizer=adamw",
-    "training.metric=ter",
+    "training.metric=ter", "training.cost=words", "training.schedule=cosine", "training.accumulate=0",
+    "training.eps=1e-50",  # 0 in fp32
 ]  # fmt: skip
 
 

@@ -251,14 +251,7 @@ def config_of(folder: Path, run: str = "run", dev: bool = True, **more: object) 
     sizes = {"embedding": 4, "hidden": 4, "maxout": 4}
     training = {"bleu_tokenizer": "none"}  # as resolved when a run begins
     return config_file.from_mapping(
-        {
-            "run": str(folder / run),
-            "seed": 3,
-            "data": data,
-            "model": sizes,
-            "training": training,
-            **more,
-        }
+        {"run": str(folder / run), "seed": 3, "data": data, "model": sizes, "training": training, **more}
     )
 
 

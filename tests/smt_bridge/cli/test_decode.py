@@ -13,7 +13,7 @@ from nmt.cli import options
 from nmt.errors import ConfigError
 from nmt.formats import nbest
 from nmt.work.executors import EXECUTORS, Local
-from smt_bridge.cli import decode, decoding, tune
+from smt_bridge.cli import decode, decoding
 from smt_bridge.cli.decode import LineBlock, PhraseTranslator
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import DecoderConfig
@@ -340,62 +340,6 @@ def test_only_systems_have_checksums(model: Path, capsys: pytest.CaptureFixture[
 # ---- test decoding -----------------------------------------------------------------------------------------
 
 
-INI = """[feature]
-UnknownWordPenalty
-PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=table
-KENLM name=LM0 factor=0 path=lm.arpa order=3
-
-[weight]
-TranslationModel0= 1 1 1 1
-LM0= 1
-"""
-
-
-@pytest.fixture
-def bare_model(tmp_path: Path) -> Path:
-    """A folder whose table is table.gz but named `table` in the ini, as Moses accepts."""
-    for name, text in (
-        ("moses.ini", INI),
-        ("table.gz", "a"),
-        ("lm.arpa", "b"),
-        ("in", "c\n"),
-        ("ref", "d\n"),
-    ):
-        (tmp_path / name).write_text(text)
-    return tmp_path
-
-
-@pytest.mark.parametrize("name", ["moses.ini", "table.gz", "lm.arpa"])
-@pytest.mark.parametrize("option", ["--output", "--n-best-list", "smt-tune --output"])
-def test_files_of_the_model_are_no_outputs(
-    bare_model: Path, name: str, option: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = {path.name: path.read_bytes() for path in bare_model.iterdir()}
-    source, output = bare_model / "in", bare_model / name
-    if option.startswith("smt-tune"):
-        status = tune.main([*map(str, (bare_model, "-s", source, "-r", bare_model / "ref", "-o", output))])
-    else:
-        status = decode.main([*map(str, (bare_model, "-i", source, option, output))])
-    assert status == 2 and f"{name}: is also read (MODEL " in capsys.readouterr().err
-    assert {path.name: path.read_bytes() for path in bare_model.iterdir()} == before
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["--stack", "-1"],
-        ["--stack", "\u00b2"],
-        ["--beam-threshold", "nan"],
-        ["--distortion-limit", "-2"],
-        ["--buffer", "0"],
-    ],
-)
-def test_numbers_out_of_range(bare_model: Path, given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stop:
-        decode.main([str(bare_model), *given])
-    assert stop.value.code == 2 and f"argument {given[0]}: " in capsys.readouterr().err
-
-
 def test_who_decodes() -> None:
     parser = options.Parser("test", "")
     decoding.add_search(parser)
@@ -450,12 +394,6 @@ def test_lines_of_each_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert [texts, entries, table] == [a + b for a, b in zip(*parts, strict=True)]
 
 
-def test_the_files_of_a_model(tmp_path: Path) -> None:
-    write_model(tmp_path, 1)
-    names = {path.name for path in made(tmp_path).models()}
-    assert {"moses.ini", "table", "lm0"} <= names
-
-
 def test_the_files_of_a_system(hybrid_system: Path) -> None:
     names = {path.name for path in made(hybrid_system).models()}
     assert {folder.FILE, *(Path(name).name for name in folder.read(hybrid_system).parts)} == names
@@ -489,6 +427,7 @@ def test_no_output_is_a_file_of_the_model(tmp_path: Path) -> None:
         (model / name).write_text("")
     ini = moses_ini.read(str(model / "moses.ini"))
     decoding.check_tables(ini, [("--output", str(model / "new"))])
-    for name in ("moses.ini", "table", "lm0", "words", "sparse"):
+    (model / "table").rename(model / "table.gz")  # named without .gz, as Moses accepts
+    for name in ("moses.ini", "table.gz", "lm0", "words", "sparse"):
         with pytest.raises(ConfigError, match="an input is never overwritten"):
             decoding.check_tables(ini, [("--output", str(model / name))])

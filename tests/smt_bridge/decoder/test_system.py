@@ -169,12 +169,10 @@ def test_tuneable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "msd-bidirectional-fe",
-        "wbe-msd-bidirectional-fe",
-        "phrase-msd-bidirectional-fe-allff",
-        "fe-msd-bidirectional",
-    ],
+    (
+        "msd-bidirectional-fe wbe-msd-bidirectional-fe phrase-msd-bidirectional-fe-allff fe-msd- "
+        "bidirectional"
+    ).split(),
 )
 def test_reordering_types(kind: str, tmp_path: Path) -> None:
     before = decoder(write_model(tmp_path, 2)).translate_line(sentence(1, 6)).derivations[0]
@@ -204,6 +202,9 @@ def test_reordering_types(kind: str, tmp_path: Path) -> None:
         ("wbe-msd-bidirectional", "wbe-monotonicity-bidirectional", "has 4 scores"),
         ("path=reordering", "path=reordering default-scores=1,1,1,1,1,0", "6 probabilities above 0"),
         ("factor=0 path=lm0", "factor=1 path=lm0", "factors"),
+        (" path=lm0", "", "LM0 has no path="),
+        ("path=reordering", "path=table", "6 probabilities for a pair, but"),
+        ("PhrasePenalty\n", "GlobalLexicalModel\n", "the embedded engine has no feature GlobalLexicalModel"),
         ("path=table", "path=table tuneable-components=1,1", "2 values, but TranslationModel0 has 4 scores"),
         ("fe-allff", "f-allff", "models of the source alone (-f) are not supported"),
         ("path=lm0", "path=lm0 tuneable-components=1", "use tuneable=false"),

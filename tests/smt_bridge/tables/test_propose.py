@@ -3,10 +3,12 @@ every source."""
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from nmt.errors import ConfigError
 from nmt.formats.phrase_table import parse
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
@@ -24,6 +26,7 @@ from smt_bridge.tables.propose import (
     Proposer,
     best_links,
     merge_rows,
+    read_table,
     thin_sources,
 )
 
@@ -146,3 +149,9 @@ def test_merged_in_order() -> None:
         (b"a ||| x ||| 0.5 1 ||| 0-0", b"a row"), (b"b ||| x ||| 1", b"b row"),
         (b"c ||| x ||| 0.5 1", b"c row"),
     ]  # fmt: skip
+
+
+def test_a_table_that_was_scored_before_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(b"a ||| x ||| 1 1 1 1 1\n")
+    with pytest.raises(ConfigError, match=r"t: 5 scores a row, .* propose first, then score further columns"):
+        read_table(str(tmp_path / "t"), None)
