@@ -248,16 +248,10 @@ def test_no_page_with_commands_is_forgotten() -> None:
 
 
 # Modules of the public API; each has at least one example. The fixture `examples` says what they work on.
-MODULES = [
-    "nmt.runs.constraints",
-    "nmt.runs.language_model",
-    "nmt.runs.run",
-    "nmt.text.sentences",
-    "nmt.training.train",
-    "smt_bridge.decoder.decoder",
-    "smt_bridge.hybrid.decoder",
-    "smt_bridge.hybrid.side",
-]
+MODULES = (
+    "nmt.runs.constraints nmt.runs.language_model nmt.runs.run nmt.text.sentences nmt.training.train "
+    "smt_bridge.decoder.decoder smt_bridge.hybrid.decoder smt_bridge.hybrid.side"
+).split()
 
 
 @pytest.mark.ci

@@ -50,10 +50,7 @@ LAYERS = [
     "nmt",
 ]
 # The only import of nmt/papers elsewhere: its list of parts, which it has by their names.
-REGISTRATION = (
-    "nmt/plugins.py",
-    "nmt.papers",
-)
+REGISTRATION = ("nmt/plugins.py", "nmt.papers")
 DEPTH = {name: depth for depth, row in enumerate(LAYERS) for name in row.split()}
 
 

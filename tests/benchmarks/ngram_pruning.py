@@ -34,8 +34,7 @@ def main(train: str, dev: str) -> None:
     for cutoffs in CUTOFFS:
         config = SmoothingConfig(ORDER, prune=cutoffs)
         report(
-            f"Kneser-Ney --prune {' '.join(map(str, cutoffs))}",
-            estimators.kneser_ney_model(*counts, config),
+            f"Kneser-Ney --prune {' '.join(map(str, cutoffs))}", estimators.kneser_ney_model(*counts, config)
         )
     kneser_ney = estimators.kneser_ney_model(*counts, SmoothingConfig(ORDER))
     katz = estimators.smoothed_model(*counts, SmoothingConfig(ORDER), "katz")

@@ -210,12 +210,7 @@ def watch(
 
 
 def siege(
-    address: tuple[str, int],
-    cases: int,
-    seconds: float,
-    clients: int,
-    rounds: int,
-    kind: int | None = None,
+    address: tuple[str, int], cases: int, seconds: float, clients: int, rounds: int, kind: int | None = None
 ) -> tuple[Counter[str], Checker]:
     """So many cases, or as many as there is time for, by some clients at a time; what came of them."""
     context = multiprocessing.get_context("spawn")

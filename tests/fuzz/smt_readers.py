@@ -123,9 +123,7 @@ READERS: dict[str, Reader] = {
     "alignments": Reader(text("0-0 1-2", "", "0-0"), "file", lambda path: drained(pharaoh.read(path))),
     "weights": Reader(text(*WEIGHTS), "file", weights.read_weights),
     "starting weights": Reader(
-        text("0.5 0.25 0.25"),
-        "file",
-        lambda path: tuner.read_start(str(path), ["LM0_0", "TM0_0", "TM0_1"]),
+        text("0.5 0.25 0.25"), "file", lambda path: tuner.read_start(str(path), ["LM0_0", "TM0_0", "TM0_1"])
     ),
     "moses.ini": Reader(text(*INI), "file", read_ini),
     "scores.json": Reader(

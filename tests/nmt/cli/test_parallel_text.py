@@ -109,10 +109,7 @@ def test_init_keeps_the_texts_beside_a_given_development_set(folder: Path) -> No
 )
 @pytest.mark.parametrize(
     ("command", "outputs"),
-    [
-        (clean.main, ["--output-source", "x", "--output-target", "y"]),
-        (init.main, ["new", "--no-measure"]),
-    ],
+    [(clean.main, ["--output-source", "x", "--output-target", "y"]), (init.main, ["new", "--no-measure"])],
 )
 def test_refusals(
     argv: list[str],

@@ -223,12 +223,7 @@ def documents(draw: st.DrawFn) -> tuple[str, list[AlignedTranslation]]:
 
 @settings(deadline=None, max_examples=150)
 @given(documents())
-@example(
-    (
-        "<b>dog</b> <i>cat</i>",
-        [AlignedTranslation("<b> </i>", ["dog", "cat"], ["<b>", "</i>"])],
-    )
-)
+@example(("<b>dog</b> <i>cat</i>", [AlignedTranslation("<b> </i>", ["dog", "cat"], ["<b>", "</i>"])]))
 def test_nothing_but_text_changes_in_any_document(case: tuple[str, list[AlignedTranslation]]) -> None:
     assert_nothing_but_text_changes(*case)
 

@@ -131,8 +131,7 @@ def test_the_fused_unit_equals_attention_and_cell_in_turn() -> None:
 
     def fused() -> Tensor:
         return torch.cat(
-            attend(attention, cell, x, start, attention.memory(values, torch.tensor(LENGTHS)), layout),
-            1,
+            attend(attention, cell, x, start, attention.memory(values, torch.tensor(LENGTHS)), layout), 1
         )
 
     assert torch.allclose(in_turn(), fused(), atol=1e-12)

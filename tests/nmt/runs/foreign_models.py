@@ -16,14 +16,7 @@ from torch import Tensor
 from nmt.layers.output import Softmax
 from nmt.models.transformer import Transformer, TransformerConfig
 from nmt.runs.ctranslate2_export import transformer_spec
-from tests.nmt.training.marian_folders import (
-    Shape,
-    fill,
-    learn_pieces,
-    sentences,
-    settings,
-    write_texts,
-)
+from tests.nmt.training.marian_folders import Shape, fill, learn_pieces, sentences, settings, write_texts
 
 WITHOUT = "needs transformers and safetensors: pip install 'nmt-smt[marian,dev]'"
 POSITIONS = 128

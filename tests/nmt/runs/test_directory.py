@@ -114,12 +114,8 @@ def test_a_sweep_takes_what_a_kill_has_left(tmp_path: Path) -> None:
     make(tmp_path)
     (tmp_path / "new.part").mkdir()
     for name in (
-        "new.part/step-5.pt",
-        "step-5.pt.part77",
-        "manifest.json.part1-2",
-        "mine.part",
-        "train.en.part3",
-    ):
+        "new.part/step-5.pt step-5.pt.part77 manifest.json.part1-2 mine.part train.en.part3"
+    ).split():
         (tmp_path / name).write_text("x")
     run_directory.sweep(tmp_path)
     assert names(tmp_path) == {
@@ -195,36 +191,18 @@ def test_only_what_is_provably_a_run_is_removed(fill: Callable[[Path], None], tm
 
 def test_only_files_of_a_run_are_removed(tmp_path: Path) -> None:
     make(tmp_path)
-    mine = [
-        "notes.txt",
-        "src/main.c",
-        "data/train.en",
-        "tensorboard/plot.png",
-        "step-mine.pt",
-        "step-3.pt.bak",
-        "thesis.part",
-        "source.vocab.old",
-    ]
-    ours = [
-        "data/source.ids",
-        "data/stamp.json",
-        "data/manifest.json",
-        "data/.lock",
-        "data/target.ids.part",
-        "tensorboard/events.out.tfevents.1.x",
-    ]
-    ours += [
-        "train.tsv",
-        "dev.tsv",
-        "matmul.tsv",
-        "training.pt",
-        "source.codes",
-        "dictionary",
-        "step-7.pt",
-        "step-8.pt.part12",
-        "inputs.json",
-        "new.part/step-9.pt",
-    ]
+    mine = (
+        "notes.txt src/main.c data/train.en tensorboard/plot.png step-mine.pt step-3.pt.bak thesis.part "
+        "source.vocab.old"
+    ).split()
+    ours = (
+        "data/source.ids data/stamp.json data/manifest.json data/.lock data/target.ids.part "
+        "tensorboard/events.out.tfevents.1.x"
+    ).split()
+    ours += (
+        "train.tsv dev.tsv matmul.tsv training.pt source.codes dictionary step-7.pt step-8.pt.part12 "
+        "inputs.json new.part/step-9.pt"
+    ).split()
     for name in (*mine, *ours):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")

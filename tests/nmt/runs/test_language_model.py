@@ -15,13 +15,7 @@ from nmt.ngram import count_models, estimators
 from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 from nmt.ngram.interpolation import Histories
 from nmt.runs import checkpoint, language_model
-from nmt.runs.language_model import (
-    MixtureFile,
-    MixtureModel,
-    MixtureScorer,
-    fingerprint,
-    line_scorer,
-)
+from nmt.runs.language_model import MixtureFile, MixtureModel, MixtureScorer, fingerprint, line_scorer
 from nmt.runs.neural_lm import sample_lines
 from nmt.search.config import SamplingConfig
 from tests.nmt.ngram.smoothed import estimate_smoothed

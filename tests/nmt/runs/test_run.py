@@ -15,14 +15,7 @@ from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import Constraints
-from nmt.runs.run import (
-    GIANT_WORD,
-    BeamTranslation,
-    LineLengths,
-    Run,
-    TranslationRequest,
-    join_translations,
-)
+from nmt.runs.run import GIANT_WORD, BeamTranslation, LineLengths, Run, TranslationRequest, join_translations
 from nmt.runs.torch_run import RunShortlist, TorchRun, align, check_attention
 from nmt.search.config import BeamConfig, SamplingConfig
 from nmt.search.mbr import least_risk

@@ -46,10 +46,7 @@ def test_same_seed_same_corpus(corpus: Path, tmp_path: Path, command: Command) -
     for path in corpus.iterdir():
         assert path.read_bytes() == (again / path.name).read_bytes()
     for name, size in {"train": 20000, "dev": 500, "test": 2000}.items():
-        points, gold = (
-            lines(again / f"{name}.align"),
-            lines(again / f"{name}.gold"),
-        )
+        points, gold = (lines(again / f"{name}.align"), lines(again / f"{name}.gold"))
         assert len(points) == size and points == [line.replace("?", "-") for line in gold]
 
 

@@ -82,11 +82,7 @@ def test_scores() -> None:
         refused = api.post("/api/score", json={**given, "target": ["x", "y\nz"]})
     assert answer.json() == {"engine": "upper", "scores": [{"log_prob": -3.0}, {"log_prob": 0.0}]}
     assert refused.status_code == 400 and refused.json()["error"].startswith("line 2: is more than one line")
-    assert words.json()["scores"][0] == {
-        "log_prob": -3.0,
-        "units": ["cc", "d"],
-        "word_scores": [-2.0, -1.0],
-    }
+    assert words.json()["scores"][0] == {"log_prob": -3.0, "units": ["cc", "d"], "word_scores": [-2.0, -1.0]}
 
 
 def test_the_engines() -> None:

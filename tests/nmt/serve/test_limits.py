@@ -61,8 +61,7 @@ def test_the_file_of_a_token(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mode", "refused", "warned"),
-    [(0o600, 0, 0), (0o400, 0, 0), (0o640, 0, 1), (0o644, 1, 0), (0o602, 1, 0)],
+    ("mode", "refused", "warned"), [(0o600, 0, 0), (0o400, 0, 0), (0o640, 0, 1), (0o644, 1, 0), (0o602, 1, 0)]
 )
 def test_a_token_that_others_can_read(
     mode: int, refused: int, warned: int, tmp_path: Path, caplog: pytest.LogCaptureFixture

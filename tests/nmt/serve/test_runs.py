@@ -268,14 +268,8 @@ def test_terms_hold_in_each_part_of_a_long_line(run: TorchRun) -> None:
     [
         (Constraints(terms={"man": "你"}), "terms, 'man': '你' cannot be required.*leave it out$"),
         (Constraints(terms={"man": ""}), "terms, 'man': .*one side has no words"),
-        (
-            Constraints(terms={"man": "fille"}, avoid=["fille"]),
-            "a line: .* is required, but contains",
-        ),
-        (
-            Constraints(terms={"man": "fille"}),
-            "a line: no translation contains all.*; ask for less$",
-        ),
+        (Constraints(terms={"man": "fille"}, avoid=["fille"]), "a line: .* is required, but contains"),
+        (Constraints(terms={"man": "fille"}), "a line: no translation contains all.*; ask for less$"),
     ],
 )
 def test_what_cannot_be_met(run: TorchRun, asked: Constraints, message: str) -> None:

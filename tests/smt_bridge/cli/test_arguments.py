@@ -120,10 +120,7 @@ def test_no_output_is_another_output(name: str, line: str, told: Callable[..., s
     words = line.split()
     outputs = [word for word in words if word.startswith(">")]
     for one, other in ((a, b) for a in outputs for b in outputs if a < b):
-        assert "also written" in told(name, words, {one: f"../{Path.cwd().name}/{other[1:]}"}), (
-            one,
-            other,
-        )
+        assert "also written" in told(name, words, {one: f"../{Path.cwd().name}/{other[1:]}"}), (one, other)
 
 
 DERIVED = [

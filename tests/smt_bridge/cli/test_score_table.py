@@ -175,11 +175,7 @@ def test_tables_that_are_refused(
     ],
 )
 def test_words_that_are_refused(
-    words: str,
-    message: str,
-    tiny: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: str, message: str, tiny: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tiny)
     assert message in refusal(main, capsys, *words.split(), "-q")

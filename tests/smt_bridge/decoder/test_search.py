@@ -27,14 +27,7 @@ from smt_bridge.decoder.compiled_search import best_candidates, best_indices, pr
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.feature_values import derivation_scores, printed_values
-from smt_bridge.decoder.search import (
-    note_candidate,
-    option_gains,
-    push,
-    search,
-    select,
-    stack_members,
-)
+from smt_bridge.decoder.search import note_candidate, option_gains, push, search, select, stack_members
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.xml_input import MarkedLine
 from tests.smt_bridge.decoder.models import (

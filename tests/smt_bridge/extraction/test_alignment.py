@@ -18,13 +18,7 @@ from nmt.work.executors import ExecutorConfig
 from nmt.work.stages import SharedFolder
 from smt_bridge.cli import align
 from smt_bridge.extraction import alignment
-from smt_bridge.extraction.alignment import (
-    ALIGNERS,
-    Aligner,
-    AlignmentCounts,
-    AlignmentOutputs,
-    Texts,
-)
+from smt_bridge.extraction.alignment import ALIGNERS, Aligner, AlignmentCounts, AlignmentOutputs, Texts
 from smt_bridge.extraction.heuristics import HEURISTICS
 from smt_bridge.extraction.packed_corpus import PackedLinks, load_links, pack_links, pack_text
 from smt_bridge.extraction.symmetrization import symmetrize
@@ -230,11 +224,7 @@ def alone(folder: Path, method: str, heuristic: str = "union") -> None:
 
 
 def shared(
-    folder: Path,
-    method: str,
-    words: int = 60,
-    executor: ExecutorConfig | None = None,
-    resume: bool = False,
+    folder: Path, method: str, words: int = 60, executor: ExecutorConfig | None = None, resume: bool = False
 ) -> AlignmentCounts:
     job, texts = SharedFolder(folder / "job", "smt-align", resume), (str(folder / "s"), str(folder / "t"))
     made = outputs(folder, "many")

@@ -26,13 +26,7 @@ from nmt.work.stages import SharedFolder
 from smt_bridge.extraction import scores, tables
 from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.instances import UINT
-from smt_bridge.extraction.scores import (
-    MAX_COUNT,
-    CorpusTotals,
-    WordTable,
-    larger_alignment,
-    write_tables,
-)
+from smt_bridge.extraction.scores import MAX_COUNT, CorpusTotals, WordTable, larger_alignment, write_tables
 from smt_bridge.extraction.tables import TableInputs, TableOutputs
 from smt_bridge.moses.reordering import ReorderingType
 from tests.conftest import ROOT, Command

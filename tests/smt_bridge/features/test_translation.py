@@ -59,10 +59,7 @@ def test_a_model_of_another_toolkit_reads_detokenized_text(
         "translation": (["the", "dog", "&apos;s", "cat", "."], ["l&apos;", "homme", ",", "le", "chat", "."]),
         "inverse": (["l&apos;", "homme", "."], ["the", "man", "."]),
     }[kind]
-    raw = {
-        "translation": ("the dog's cat.", "l'homme, le chat."),
-        "inverse": ("the man.", "l'homme."),
-    }[kind]
+    raw = {"translation": ("the dog's cat.", "l'homme, le chat."), "inverse": ("the man.", "l'homme.")}[kind]
     feature = FEATURES[kind].load(FeatureSpec(kind, "T", str(tmp_path / "run")), FeatureSettings())
     pairs = WordPairs([words[0]], [words[1]], [0], whole=True)
     expected = ExportedRun.of(tmp_path / "run").score([raw])
