@@ -158,5 +158,4 @@ def compile_lm(path: str, folder: Path, config: CompileConfig) -> None:
 
 
 def folder_bytes(folder: Path) -> int:
-    """Bytes of the files in a folder."""
     return sum(path.stat().st_size for path in folder.iterdir())

@@ -38,7 +38,6 @@ def lost_scores(rows: int, features: int) -> Scores:
 
 
 def is_lost(scores: Scores) -> bool:
-    """Whether these scores mark a lost chunk."""
     return scores.size > 0 and bool(np.isnan(scores).all())
 
 
@@ -73,7 +72,6 @@ class ScoringJob:
                 yield np.frombuffer(body).reshape(rows, self.features)
 
     def count(self) -> int:
-        """The number of finished chunks."""
         return sum(1 for _ in self.finished())
 
     def add(self, scores: Scores) -> None:

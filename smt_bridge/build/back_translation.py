@@ -41,8 +41,7 @@ def translate_back(build: Build) -> None:
     ini = reversed_weights(tuned, moses_ini.read(str(folder / train_system.INI)))
     moses_ini.write(folder / "reverse.ini", ini)
     decoder = Decoder(
-        systems.load_ini(moses_ini.read(str(folder / "reverse.ini")), False),
-        DecoderConfig(stack=STACK),
+        systems.load_ini(moses_ini.read(str(folder / "reverse.ini")), False), DecoderConfig(stack=STACK)
     )
     translations = map(decoder.lines.text, decoder.translate_all(lines, build.config.workers))
     files.write_text(build.work / BACK_TARGET, lines)

@@ -85,8 +85,7 @@ class BuildClock:
         self.samples = deque()
 
     def tick(self, share: float) -> None:
-        """Record the completed share of the step, 0 to 1, or 0 if unknown, and save the time every EVERY
-        seconds."""
+        """Record the completed share of the step, 0 to 1 (0: unknown); save the time every EVERY seconds."""
         now = self.now()
         if not self.samples or share > self.samples[-1][1]:
             self.samples.append((now, share))
@@ -235,8 +234,7 @@ def shorter_extended(plan: Plan, step: str) -> Iterator[Plan]:
 
 
 def is_within(networks: list[NetworkPlan], limit: list[NetworkPlan]) -> bool:
-    """Whether no network of `networks` gets more updates than the same one of `limit`. KeyError for a network
-    that `limit` lacks."""
+    """Whether no network gets more updates than in `limit`. KeyError for one that `limit` lacks."""
     updates = {network.name: network.updates for network in limit}
     return all(network.updates <= updates[network.name] for network in networks)
 

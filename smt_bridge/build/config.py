@@ -51,8 +51,7 @@ class BuildConfig:
     seed: int = number(1, least=0, help="seed of the networks and of the tuning")
     plan: str = setting("", help="use this plan.json, written by another build, instead of making a plan")
     keep_plan: bool = setting(
-        False,
-        help="keep to the plan even if the build falls behind; otherwise later steps are shortened",
+        False, help="keep to the plan even if the build falls behind; otherwise later steps are shortened"
     )
     student: bool = setting(
         False,

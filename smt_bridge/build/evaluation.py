@@ -57,8 +57,7 @@ EXTENDED_PARTS = {f"{kind}0": words for kind, words in EXTENDED_FEATURES.items()
 
 @dataclass
 class Evaluation:
-    """Cased BLEU of the development set, 0 to 1, computed on the tokens that the phrase table uses. This is
-    what FILE stores."""
+    """What FILE stores: cased BLEU of the development set, 0 to 1, on the tokens of the phrase table."""
 
     chosen: str  # the phrase-based system that the build went on with, or HYBRID
     bleu: dict[str, float]  # of each system on `comparison_lines`
@@ -125,7 +124,6 @@ def evaluate(build: Build) -> None:
 
 
 def read_evaluation(build: Build) -> Evaluation:
-    """Read the scores that `evaluate` wrote."""
     return read_record(build.work / FILE, Evaluation)
 
 
@@ -137,8 +135,7 @@ def raw_translations(build: Build, name: str) -> list[str]:
 
 
 def tuned_systems(build: Build) -> list[str]:
-    """Names of the systems that may be chosen: the phrase-based one that the build went on with, and the one
-    with networks."""
+    """Names of the systems that may be chosen: the phrase-based one, and that with networks."""
     return [phrase_based(build), *([HYBRID] if build.plan.networks else [])]
 
 
@@ -193,8 +190,7 @@ def translate_tuned(build: Build, name: str) -> Iterator[str]:
 
 
 def translate_alone(build: Build) -> list[str]:
-    """Translate the development set with the attention model alone. Sets up torch for this process: the CPU,
-    with one thread."""
+    """Translate the development set with the attention model alone. Sets up torch: CPU, one thread."""
     device.set_up_device("cpu", 1, "mkl")
     run = TorchRun.of(build.work / NETWORKS / "attention").for_text(tokenized=True)
     lines = comparison_lines(build, "dev.source")

@@ -20,16 +20,7 @@ from nmt.io.progress import Progress, duration
 from nmt.work import store
 from nmt.work.store import Step, Store, run_steps
 from smt_bridge import train_system
-from smt_bridge.build import (
-    back_translation,
-    corpus,
-    evaluation,
-    plan,
-    report,
-    student,
-    training,
-    tuning,
-)
+from smt_bridge.build import back_translation, corpus, evaluation, plan, report, student, training, tuning
 from smt_bridge.build.budget import SHORTENED_STEPS, BuildClock, shorten_late
 from smt_bridge.build.config import WORK, Build, BuildConfig
 from smt_bridge.build.corpus import BuildTexts, sides
@@ -196,12 +187,10 @@ LOGGED = {training.DONE: training.share, student.DONE: student.share}  # steps w
 
 
 def plan_path(config: BuildConfig) -> Path:
-    """Path of the plan in the output folder of a build."""
     return Path(config.output) / WORK / plan.FILE
 
 
 def is_started(config: BuildConfig) -> bool:
-    """Whether a build was started in the output folder."""
     return (Path(config.output) / WORK / SETTINGS).exists()
 
 
@@ -330,15 +319,13 @@ def step_seconds(build: Build) -> dict[str, float]:
 
 
 def is_finished(build: Build, step: Step[Build]) -> bool:
-    """Whether a step has nothing left to do."""
     if not step.files:
         return (build.work / step.result).exists()
     return build.store.has(step.result)
 
 
 def steps_in_time(build: Build, clock: BuildClock) -> Iterator[Step[Build]]:
-    """Yield the steps of the plan in order. Before each of SHORTENED_STEPS, shorten the plan if the build is
-    late."""
+    """Yield the steps of the plan in order. Before one of SHORTENED_STEPS, shorten the plan if late."""
     seconds = plan.seconds_with_workers(build.plan, build.config.workers)
     budget = max(build.config.budget, sum(seconds.values()))
     for step in STEPS:
@@ -366,8 +353,7 @@ def shorten_if_late(build: Build, step: Step[Build], clock: BuildClock, budget: 
 
 @contextmanager
 def time_step(build: Build, clock: BuildClock, progress: Progress, step: Step[Build]) -> Iterator[None]:
-    """Time a step, as a context manager: log its planned and its actual duration, and show its progress while
-    it runs."""
+    """Context that times a step: logs its planned and its actual duration, and shows its progress."""
     seconds = step_seconds(build)
     names = [step.name for step in (*STEPS, *STUDENT_STEPS) if step.name in seconds]
     number = names.index(step.name)

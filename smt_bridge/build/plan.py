@@ -287,8 +287,7 @@ def back_translated_lines(sizes: CorpusSizes) -> int:
 
 
 def training_lines(name: Name, sizes: CorpusSizes) -> int:
-    """Number of pairs by which a network gets its recipe: the attention model also trains on those that are
-    translated back."""
+    """Number of pairs by which a network gets its recipe, for attention with those translated back."""
     return sizes.pairs + (back_translated_lines(sizes) if name == "attention" else 0)
 
 
@@ -376,8 +375,7 @@ def estimate_seconds(plan: Plan) -> dict[str, float]:
 
 
 def side_by_side(times: list[float], workers: int = PARALLEL_TRAININGS) -> float:
-    """Seconds until `workers` processes have finished tasks of `times` seconds, which are started in
-    order."""
+    """Seconds until `workers` processes have finished tasks of `times` seconds, started in order."""
     busy = [0.0] * workers
     for task in times:
         busy[busy.index(min(busy))] += task

@@ -121,7 +121,6 @@ class StudentEvaluation:
 
 
 def recipe(pairs: int) -> StudentRecipe:
-    """The recipe for a text of `pairs` pairs."""
     return next(row for row in RECIPES if pairs >= row.pairs)
 
 

@@ -62,7 +62,6 @@ class TuningResult:
 
 
 def search_settings(plan: TuningPlan) -> dict[str, Value]:
-    """Search settings of tuning and decoding."""
     return {"stack": STACK, "neural_beam": plan.neural_beam}
 
 
@@ -119,8 +118,7 @@ def new_columns(names: Sequence[str], features: Container[str]) -> list[int]:
 
 
 def phrase_based(build: Build) -> str:
-    """Name of the phrase-based system that the build goes on with: PHRASE_BASED, or EXTENDED if that was
-    chosen."""
+    """Name of the phrase-based system that the build goes on with, PHRASE_BASED or EXTENDED."""
     choice = read_choice(build)
     return choice.chosen if choice else PHRASE_BASED
 
@@ -138,7 +136,6 @@ def ini_path(build: Build, name: str) -> Path:
 
 
 def read_result(build: Build, name: str) -> TuningResult:
-    """Read the result of a system's tuning."""
     return read_record(build.work / DEV / f"{name}.json", TuningResult)
 
 
@@ -237,5 +234,4 @@ def make_tuning(build: Build, name: str, names: list[str], sentences: int) -> Tu
 
 
 def tuning_folder(build: Build, name: str) -> Path:
-    """Folder in which a system is tuned."""
     return build.work / DEV / f"{name}.tuning"

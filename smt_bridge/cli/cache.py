@@ -76,7 +76,6 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def megabytes(entries: "Sequence[CacheEntry | CachedExport]") -> float:
-    """The size of all entries together, in MB."""
     return sum(entry.size for entry in entries) / 1e6
 
 

@@ -63,8 +63,7 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def is_table(path: str) -> bool:
-    """Whether a path is a phrase table rather than a moses.ini or a folder. DataError for a file that cannot
-    be read."""
+    """Whether a path is a phrase table, not a moses.ini or a folder. DataError for an unreadable file."""
     return Path(path).is_file() and b"|||" in next(iter(files.read_byte_lines(path)), b"")
 
 

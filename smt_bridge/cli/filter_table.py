@@ -9,13 +9,7 @@ from nmt.cli import options
 from nmt.cli.arguments import InputPath, parse_settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files
-from smt_bridge.cli.shared_options import (
-    add_outputs,
-    add_pruning,
-    add_table,
-    add_unsorted,
-    check_reordering,
-)
+from smt_bridge.cli.shared_options import add_outputs, add_pruning, add_table, add_unsorted, check_reordering
 from smt_bridge.extraction.config import PruneConfig
 from smt_bridge.tables.filter import FilterPaths, Occurring, filter_tables, read_texts
 
@@ -94,8 +88,7 @@ def check_texts(name: str, wanted: Occurring) -> None:
 
 
 def write_tables(args: argparse.Namespace, wanted: Occurring | None, pruning: PruneConfig) -> int:
-    """Write the filtered tables; returns the number of pairs. Errors as from `filter_tables` and
-    `prune_tables`."""
+    """Write the filtered tables; returns the number of pairs. Errors of `filter_tables`, `prune_tables`."""
     paths = FilterPaths(args.table, args.output, args.reordering, args.reordering_output, args.unsorted)
     with options.line_progress(args, args.table, unit="pairs") as progress:
         if not pruning.is_active():

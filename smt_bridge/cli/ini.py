@@ -103,7 +103,6 @@ def parser() -> options.Parser:
 
 
 def add_feature_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the action add-feature."""
     target = parser.add_mutually_exclusive_group(required=True)
     target.add_argument("--name", help="the feature that gets more scores, e.g. TranslationModel0")
     target.add_argument("--line", help="a new feature line, e.g. 'KENLM name=LM1 factor=0 path=... order=5'")
@@ -118,7 +117,6 @@ def add_feature_options(parser: argparse.ArgumentParser) -> None:
 
 
 def show(ini: Ini) -> None:
-    """Print a table of the features."""
     print("name\ttype\tscores\tweights\tpath")
     for feature in ini.features:
         values = ini.weights.get(feature.name)

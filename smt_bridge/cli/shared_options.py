@@ -66,7 +66,6 @@ def check_reordering(args: argparse.Namespace) -> None:
 
 
 def add_pruning(parser: argparse.ArgumentParser) -> None:
-    """Add the options that prune a table."""
     add_setting(parser, PruneConfig, "prune_significance", type=significance_setting, metavar="a+e|a-e|X")
     add_setting(parser, PruneConfig, "prune_count")
     add_setting(parser, PruneConfig, "prune_entropy")
@@ -83,7 +82,6 @@ def significance_setting(text: str) -> str:
 
 
 def add_compilation(parser: argparse.ArgumentParser) -> None:
-    """Add the options of compiled tables and language models."""
     add_setting(parser, CompileConfig, "quantize", type=numbers.integer, metavar="BITS")
     add_setting(parser, CompileConfig, "quantize_lm", metavar="BITS")
 
@@ -154,8 +152,7 @@ def check_models_separate(
     inputs: Sequence[tuple[str, str]],
     outputs: Sequence[tuple[str, str | None]],
 ) -> None:
-    """ConfigError if an output is an input or a model of a feature. `inputs`, `outputs`: pairs of option and
-    path."""
+    """ConfigError if an output is an input or a model of a feature. `inputs`, `outputs`: (option, path)."""
     models = [(f"--feature {spec.kind}", spec.path) for spec in specs]
     arguments.check_separate([*inputs, *models, ("--backoff", args.backoff)], outputs)
 

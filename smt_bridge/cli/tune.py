@@ -171,9 +171,8 @@ def load_checked_decoder(args: argparse.Namespace, ini: Ini, sources: Sequence[s
 def open_tuning(
     args: argparse.Namespace, paths: TuningPaths, decoder: "Decoder", texts: Sequence[str]
 ) -> "Tuning":
-    """Start the tuning, or resume it from its folder. `texts`: all lines of the development set, the source
-    first. ConfigError if the folder belongs to another tuning, if no weight can be tuned, or for a setting
-    out of range."""
+    """Start or resume the tuning. `texts`: all lines of the development set, the source first. ConfigError if
+    the folder belongs to another tuning, if no weight can be tuned, or for a setting out of range."""
     from smt_bridge.cli.tuners import parse_tuner
     from smt_bridge.decoder.system import weight_file
     from smt_bridge.tuning import loop, pool
@@ -265,8 +264,7 @@ def decode_text(
 def write_file(
     path: Path, system: "PhraseBasedSystem", tuning: "Tuning", weights: "Floats", header: str
 ) -> None:
-    """Write all weights of a tuning, (D + F,), to a file, without sparse ones that are 0. UserError if that
-    fails."""
+    """Write all weights of a tuning, (D + F,), but sparse ones of 0, to a file. UserError if that fails."""
     from smt_bridge.tuning.loop import whole_sparse_weights, whole_weights
 
     sparse = whole_sparse_weights(system, tuning, weights)

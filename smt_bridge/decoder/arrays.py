@@ -189,8 +189,6 @@ class StateSizes(NamedTuple):
 
 
 def allocate(sizes: StateSizes) -> SearchState:
-    """Allocate an empty SearchState of these capacities."""
-
     def ints(size: int) -> Int32s:
         return np.zeros(size, np.int32)
 

@@ -159,8 +159,7 @@ class Cache:
             self.trim()
 
     def sweep(self) -> None:
-        """Remove unfinished entries of killed processes. The caller holds the lock, so no entry is being
-        written."""
+        """Remove unfinished entries of killed processes. The caller's lock keeps others from writing."""
         for part in self.folder.glob(f"*{PART}"):
             shutil.rmtree(part, ignore_errors=True) if part.is_dir() else part.unlink(missing_ok=True)
 

@@ -30,24 +30,10 @@ from smt_bridge.decoder.arrays import (
     allocate,
 )
 from smt_bridge.decoder.automaton import Automaton
-from smt_bridge.decoder.cube import (
-    Cubes,
-    allocate_cubes,
-    fill_stack,
-    open_edges,
-    start_cubes,
-    start_stack,
-)
+from smt_bridge.decoder.cube import Cubes, allocate_cubes, fill_stack, open_edges, start_cubes, start_stack
 from smt_bridge.decoder.features.protocol import Candidates, check_gains, check_values
 from smt_bridge.decoder.model import Listing, SearchModel, SearchTask
-from smt_bridge.decoder.search import (
-    add_candidates,
-    expand_from,
-    option_gains,
-    search,
-    select,
-    start_search,
-)
+from smt_bridge.decoder.search import add_candidates, expand_from, option_gains, search, select, start_search
 
 Paths = tuple[list[Int32s], list[float]]  # options in target order and total of each derivation, best first
 LM_SLOTS = 4  # the search is compiled for multiples of this number of language models
@@ -94,8 +80,7 @@ class CompiledSearch:
             state = self.thread_state(task, True)
 
     def thread_state(self, task: SearchTask, new: bool = False) -> SearchState:
-        """Return this thread's arrays. They are reallocated if `new` is set, or if they are too small for the
-        sentence."""
+        """This thread's arrays, reallocated if `new` is set or if they are too small for the sentence."""
         words, state, factor = task.parameters.words, self.memory.state, self.memory.factor
         if (
             new
@@ -241,16 +226,14 @@ def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
 
 def expected_totals(state: SearchState, task: SearchTask, chosen: Int64s, missing: float | Floats) -> Floats:
     """Estimate the totals of the candidates of indices `chosen`: (N,) -> (N,). The first language model,
-    weighted by `missing` (one weight, or one for each candidate (N,)), stands in for stateful features that
-    have not scored yet."""
+    weighted by `missing` (a number, or (N,)), stands in for stateful features that have not scored yet."""
     base = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
     whole = task.model.stand_in
     return base + (missing / whole) * (state.c_total[chosen] - base) if whole else base
 
 
 def best_indices(scores: Floats, count: int) -> Int64s:
-    """The indices of the `count` best of more than `count` scores, in increasing order; of equal scores the
-    first ones."""
+    """The indices of the `count` best of more scores, in increasing order; of equals the first ones."""
     least = np.partition(scores, -count)[-count]
     better, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
     return np.sort(np.concatenate([better, equal[: count - len(better)]])).astype(np.int64)
@@ -331,8 +314,7 @@ def prepend_digest(digest: np.uint64, size: int, words: Int32s) -> np.uint64:
 
 @njit
 def suffix_options(option: list[int], after: list[int], node: int) -> Int32s:
-    """The options of a node and of all nodes after it. `option[node]`: option of each node; `after[node]`:
-    the next node."""
+    """The options of a node and of all after it. `option[node]`: its option; `after[node]`: the next node."""
     size, current = 0, node
     while after[current] >= 0:
         size += 1

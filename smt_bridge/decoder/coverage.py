@@ -29,8 +29,7 @@ from smt_bridge.decoder.arrays import (
 
 @njit
 def is_covered(gap: int, mask: np.uint64, word: int) -> bool:
-    """Whether a word is translated. `gap`: the first untranslated word; `mask`: one bit for each word from
-    there on."""
+    """Whether a word is translated. `gap`: first untranslated word; `mask`: a bit for each from there on."""
     if word < gap:
         return True
     return word - gap < 64 and bool((mask >> np.uint64(word - gap)) & np.uint64(1) != np.uint64(0))

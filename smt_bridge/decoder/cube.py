@@ -33,8 +33,7 @@ CELLS, HEAP, WAITING, POPS, MEMBERS = range(5)
 
 
 class Cubes(NamedTuple):
-    """Working memory of cube pruning for a sentence of n words: H hypotheses, C coverages, M edges, Q cells
-    of a stack."""
+    """Working memory of cube pruning, for n words: H hypotheses, C coverages, M edges, Q cells of a stack."""
 
     counters: Int64s  # (5,) see CELLS and so on
     member: Int32s  # (H,) hypotheses to be extended, best first for each coverage

@@ -126,8 +126,7 @@ class Decoder:
         return cls(systems.load(model, cache), config, weights)
 
     def make_listing(self, nbest: int, distinct: bool) -> Listing:
-        """The listing of `nbest` derivations, or of the best one if it is 0, with the factor of the
-        settings."""
+        """The listing of `nbest` derivations, or of the best one if it is 0."""
         return Listing(nbest, distinct, self.settings.nbest_factor or UNLIMITED_FACTOR)
 
     # ---- texts ---------------------------------------------------------------------------------------------

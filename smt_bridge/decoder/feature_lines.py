@@ -162,8 +162,7 @@ def check_arguments(line: FeatureLine) -> None:
 
 
 def check_reordering(line: FeatureLine) -> None:
-    """ConfigError for a type of reordering model, a number of scores, or default scores, that the engine does
-    not support."""
+    """ConfigError for a type, a number of scores or default scores that the engine does not support."""
     kind = reordering_type(line)
     if line.scores != kind.scores:
         raise line.error(

@@ -47,8 +47,7 @@ class WordLM(ABC, Generic[State]):
 
     @abstractmethod
     def number(self, word: str) -> int:
-        """The id of a word; that of <unk> for a word that the model does not know, if it has one id for
-        all."""
+        """The id of a word; that of <unk> for an unknown word, if the model has one id for all."""
 
     @abstractmethod
     def knows(self, word: str) -> bool:
@@ -212,8 +211,7 @@ def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
 
 
 def load_trie(path: str, cache: Cache | None) -> TrieModel | None:
-    """Load an ARPA file or a folder of nmt-ngram compile; None for anything else. `cache` and errors as in
-    `load_lm`."""
+    """Load an ARPA file or a folder of nmt-ngram compile, else None. `cache`, errors: see `load_lm`."""
     if mapped.is_mapped(path):
         return trie_model.load_trie(path)
     if not Path(path).is_file() or not count_models.is_arpa(path):

@@ -31,8 +31,7 @@ class WordPool(Sequence[str]):
     """The words with ids 0 to V - 1. Decoded when first used, so that opening a large pool costs nothing."""
 
     def __init__(self, text: Bytes, cut: Ints) -> None:
-        """`text`: UTF-8 of all words, sorted and joined; `cut` (V + 1,): word i is text[cut[i] :
-        cut[i + 1]]."""
+        """`text`: UTF-8 of the sorted words, joined; `cut` (V + 1,): word i is text[cut[i] : cut[i + 1]]."""
         self.text, self.cut = text, cut
         self.decoded: dict[int, str] = {}
 
@@ -65,8 +64,7 @@ class WordPool(Sequence[str]):
 
 
 def concatenate_texts(texts: Sequence[bytes]) -> tuple[Bytes, Int64s]:
-    """Join N texts into one array of bytes; also returns offsets (N + 1,): text i is text[cut[i] : cut[i +
-    1]]."""
+    """Join N texts into one array of bytes, with offsets (N + 1,): text i is text[cut[i] : cut[i + 1]]."""
     cut = np.cumsum([0, *map(len, texts)], dtype=np.int64)
     return np.frombuffer(b"".join(texts), np.uint8), cut
 

@@ -34,12 +34,7 @@ from smt_bridge.decoder.arrays import (
 )
 from smt_bridge.decoder.automaton import Automaton, step
 from smt_bridge.decoder.coverage import early_distortion, find_coverage, find_moves, is_covered
-from smt_bridge.decoder.orientations import (
-    BEFORE,
-    find_regions,
-    orientation_of_next,
-    relative_orientation,
-)
+from smt_bridge.decoder.orientations import BEFORE, find_regions, orientation_of_next, relative_orientation
 
 # ---- stacks ------------------------------------------------------------------------------------------------
 # Adding hypotheses to stacks, recombining them, and pruning.

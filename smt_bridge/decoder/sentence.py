@@ -92,8 +92,7 @@ class Sentence:
         return self.table.points(int(self.rows[option])) if extra is None else extra.points
 
     def sorted_points(self, option: int) -> list[tuple[int, int]]:
-        """Alignment points of an option in the order in which Moses prints them: sorted if it is a row of the
-        table."""
+        """Alignment points of an option in the order of Moses: sorted if it is a row of the table."""
         points = self.points(option)
         return sorted(points) if self.extra(option) is None else points
 

@@ -209,8 +209,7 @@ def with_paths(ini: Ini, line: FeatureLine) -> FeatureLine:
 
 
 def weight_file(ini: Ini) -> str:
-    """Look up the file that [weight-file] names; empty without one. DataError if it does not exist, and for a
-    second one."""
+    """Look up the file that [weight-file] names; empty without. DataError if it is missing, and for two."""
     section = ini.sections.get(WEIGHT_FILE)
     if section is None:
         return ""
@@ -302,8 +301,7 @@ def verify_compiled(ini: Ini) -> bool:
 
 
 def feature_path(ini: Ini, feature: FeatureLine, key: str = "path") -> str:
-    """Look up the file or folder that the argument `key` of a feature names. DataError if it does not
-    exist."""
+    """Look up the file or folder that argument `key` of a feature names. DataError if it is missing."""
     name = feature.options[key]
     for root in ini.roots:
         path = find_table(name, root)

@@ -96,8 +96,7 @@ class PhraseTable:
         return range(int(self.starts[node]), int(self.starts[node + 1]))
 
     def find_rows(self, source: str) -> range:
-        """The rows of a source phrase, whose words are separated by single blanks; none for a phrase that the
-        table lacks."""
+        """The rows of a source phrase, its words separated by single blanks; none if the table lacks it."""
         words = source.split(" ")
         return self.node_rows(int(self.nodes(words, len(words))[len(words) - 1]))
 
@@ -108,8 +107,7 @@ class PhraseTable:
         return np.searchsorted(self.target_levels, self.target[rows], "right") - 1
 
     def target_words(self, rows: Ints) -> tuple[Int32s, Int64s]:
-        """Ids of the target words of rows, one row after the other, and the offset of each row: (O,) -> (W,),
-        (O + 1,)"""
+        """Ids of the target words of rows, row after row, and the offset of each: (O,) -> (W,), (O + 1,)"""
         starts = np.concatenate([[0], np.cumsum(self.lengths(rows))])
         return path_words(self.target[rows], self.target_parent, self.target_word, starts), starts
 
@@ -122,8 +120,7 @@ class PhraseTable:
         return decode_scores(self.scores[rows], self.score_values)
 
     def log_reordering(self, rows: Ints) -> Floats32:
-        """The reordering scores of rows, natural logarithms, nan for a row that the reordering table lacks:
-        (O,) -> (O, P)"""
+        """The reordering scores of rows, natural logarithms; nan where there is none: (O,) -> (O, P)"""
         if len(self.reordering_row):
             rows = self.reordering_row[rows]
         return decode_scores(self.reordering[rows], self.reordering_values)
@@ -140,8 +137,7 @@ class PhraseTable:
     # ---- checks --------------------------------------------------------------------------------------------
 
     def is_sound(self) -> bool:
-        """Whether all sizes agree and all indices are within bounds, which compiled code does not check. This
-        reads all arrays."""
+        """Whether sizes agree and indices are within bounds, unchecked by compiled code. Reads all arrays."""
         return self.has_sound_phrases() and self.has_sound_rows()
 
     def has_sound_phrases(self) -> bool:
@@ -197,8 +193,7 @@ def decode_scores(scores: Scores, values: Floats32) -> Floats32:
 
 
 def smallest(values: Ints, *types: type[np.integer], storage: ArrayStorage = MEMORY) -> Ints:
-    """Convert integers of 0 or more to the first of the types that holds them all: (N,). `storage`: of the
-    new array."""
+    """Convert integers of 0 or more to the first type that holds all: (N,). `storage`: of the new array."""
     largest = int(values.max(initial=0))
     kind = next(kind for kind in types if largest <= np.iinfo(kind).max)
     if values.dtype == kind:
@@ -257,8 +252,7 @@ Codes = NDArray[np.uint8] | NDArray[np.uint16]
 def quantize(table: PhraseTable, bits: int, storage: ArrayStorage = MEMORY) -> PhraseTable:
     """Return a table whose translation and reordering scores are codes of 8 or 16 bits, and which shares its
     other arrays with `table`; equal rows of reordering codes of 8 bits are stored once where that saves
-    space. `storage`: of the codes; OSError if its disk is full. ValueError for a table that is quantized
-    already."""
+    space. `storage`: of the codes; OSError if its disk is full. ValueError for a quantized table."""
     if table.score_values.shape[1]:
         raise ValueError("quantized already")
     scores, score_values = quantize_scores(table.scores, bits, storage)  # type: ignore[arg-type]
@@ -332,8 +326,7 @@ def code_book(values: Floats32, size: int) -> Floats32:
 
 
 def clusters(values: NDArray[np.float64], weights: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Centers of at most `size` clusters of sorted values with weights, in increasing order: (N,), (N,) ->
-    (K,)"""
+    """Centers of at most `size` clusters of sorted, weighted values, ascending: (N,), (N,) -> (K,)"""
     share = np.cumsum(np.cbrt(weights))  # density to the power of 1/3 has the least squared error
     centers = np.unique(values[np.searchsorted(share, (np.arange(size) + 0.5) / size * share[-1])])
     for _ in range(ROUNDS):

@@ -333,7 +333,6 @@ class RowCollector:
 
     @property
     def next_line(self) -> int:
-        """The line number of the next row."""
         return self.numbers.size + 1
 
     def split(self, lines: Sequence[bytes]) -> list[list[bytes]]:
@@ -530,10 +529,8 @@ def read_with_lookup(path: str, columns: int, reordering: str, storage: ArraySto
         rows.add(lines, fields, values[indices])
     if missing:
         log.warning(
-            (
-                "%s: no row for %s pairs of %s; they get default-scores= of the ini; without it their "
-                "reordering costs nothing, a bonus over all others"
-            ),
+            "%s: no row for %s pairs of %s; they get default-scores= of the ini; without it their "
+            "reordering costs nothing, a bonus over all others",
             reordering,
             f"{missing:,}",
             path,

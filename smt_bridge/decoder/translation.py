@@ -67,8 +67,7 @@ def empty(features: int) -> PhraseTranslation:
 
 
 def join_parts(parts: Sequence[PhraseTranslation]) -> PhraseTranslation:
-    """Join the best translations of the parts of a line: texts are concatenated, features and totals
-    summed."""
+    """Join the best translations of the parts of a line: joins texts, sums features and totals."""
     best = [part.derivations[0] for part in parts]
     whole = Derivation(
         options=np.zeros(0, np.int32),
@@ -123,8 +122,7 @@ def entry(number: int, sentence: Sentence | None, derivation: Derivation, sizes:
 
 
 def alignment(translation: PhraseTranslation) -> list[tuple[int, int]]:
-    """The sorted alignment points (source word, target word) of the best derivation, counted from 0 in the
-    whole line."""
+    """The sorted alignment points (source, target) of the best derivation, counted in the whole line."""
     points, sources, targets = list[tuple[int, int]](), 0, 0
     for sentence, derivation in translation.searched:
         for option in derivation.options:

@@ -147,8 +147,7 @@ class Thot(Aligner):
         return align_alignable(best_links, sources, targets)
 
     def train_models(self, sources: Texts, targets: Texts) -> Any:
-        """Train the models one after the other and return the last one, an object of sil-thot. Logs
-        progress."""
+        """Train the models one after the other, and return the last, an object of sil-thot."""
         package, model = thot(), None
         with Progress(sum(count for _, count in self.stages), "iterations", title="aligning") as progress:
             for name, iterations in self.stages:
@@ -168,8 +167,7 @@ class Thot(Aligner):
 
 
 class FastAlign(Aligner):
-    """fast_align's model, compiled by numba; without numba by sil-thot, which gives the same links but keeps
-    no model for new text."""
+    """fast_align's model, compiled; without numba by sil-thot: the same links, but no model for new text."""
 
     compiled = LazyPart("smt_bridge.extraction.fast_align:best_links")
     keeping = LazyPart("smt_bridge.extraction.kept_model:train")
@@ -301,7 +299,6 @@ def split_sides(rows: Iterable[Sequence[str]]) -> tuple[PackedText, PackedText]:
 
 
 def no_words_error(source: str | Path) -> DataError:
-    """The error for a parallel text without words."""
     return DataError(f"{source}: no pair has words on both sides, nothing to align")
 
 
@@ -410,8 +407,7 @@ def align_shared(
 
 
 def link_lines(part: int, path: Path) -> list[str]:
-    """Read the lines of links from the file that `align_shard` computed. `part`: 0 symmetrized, 1 forward, 2
-    reverse."""
+    """The lines of links in a file of `align_shard`. `part`: 0 symmetrized, 1 forward, 2 reverse."""
     return stages.read_part(path, part).decode().split("\n")
 
 

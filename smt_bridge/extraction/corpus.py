@@ -132,8 +132,7 @@ def blocks(lines: Iterable[tuple[str, ...]], words: CorpusSurvey, tokens: int) -
 
 
 def make_block(rows: list[tuple[list[int], list[int], list[int]]]) -> SentenceBlock:
-    """Concatenate sentence pairs. Each row has the source word ids, the target word ids, and the links as i j
-    i j ..."""
+    """Concatenate sentence pairs. A row has source word ids, target word ids, and the links as i j i j ..."""
     parts = []
     for column in zip(*rows, strict=True):
         numbers = np.array([number for row in column for number in row], np.int32)

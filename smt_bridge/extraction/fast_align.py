@@ -303,8 +303,7 @@ def expect(
 
 @njit_ieee
 def maximize(totals: Floats, null_counts: Floats) -> tuple[Floats, Floats]:
-    """M-step (variational Bayes): digammas of the totals of source words, and the probabilities of target
-    words without one."""
+    """M-step (variational Bayes): digammas of source words' totals, and p of target words without one."""
     digammas, null = np.empty(len(totals)), np.empty(len(null_counts))
     for row in range(len(totals)):
         digammas[row] = digamma(round_logarithm(totals[row]))

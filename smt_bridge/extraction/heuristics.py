@@ -40,8 +40,7 @@ def grow_diag(forward: Links, reverse: Links) -> Links:
 
 
 def final(links: Links, directions: Iterable[Links], both: bool) -> Links:
-    """Add remaining links of each direction whose source or target word is unaligned; `both`: only if both
-    words are."""
+    """Add links of each direction with an unaligned source or target word; `both`: with both unaligned."""
     result = set(links)
     sources, targets = {source for source, _ in links}, {target for _, target in links}
     for direction in directions:

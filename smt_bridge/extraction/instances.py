@@ -18,16 +18,7 @@ from numpy.typing import NDArray
 from nmt.compute.compiled import njit
 from smt_bridge.extraction.corpus import CorpusSurvey, SentenceBlock, SideVocab
 from smt_bridge.extraction.packed_corpus import Int32s, Int64s
-from smt_bridge.moses.reordering import (
-    HIER,
-    LEFT,
-    MONOTONE,
-    PHRASE,
-    RIGHT,
-    SWAP,
-    USUAL,
-    ReorderingType,
-)
+from smt_bridge.moses.reordering import HIER, LEFT, MONOTONE, PHRASE, RIGHT, SWAP, USUAL, ReorderingType
 
 UINT = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
@@ -312,8 +303,7 @@ class Extractor:
 
 
 def unpack(keys: UINT, packing: Packing, longest: int) -> Int32s:
-    """Unpack keys (N, columns) into word ids (N, longest + 1): the words of each phrase, its end symbol, then
-    0."""
+    """Unpack keys (N, columns) to (N, longest + 1): word ids of each phrase, its end symbol, then 0."""
     mask = np.uint64((1 << packing.bits) - 1)
     shifts = [np.uint64(packing.bits * (packing.each - 1 - index)) for index in range(packing.each)]
     columns = [

@@ -53,8 +53,7 @@ class KeptModel(NamedTuple):
     tension: Floats  # (1,)
 
     def is_sound(self) -> bool:
-        """Whether the sizes and types of all arrays agree, all indices are within bounds, and neither side is
-        without words."""
+        """Whether sizes and types of arrays agree, indices are within bounds, and both sides have words."""
         source_words, target_words = len(self.source_words), len(self.target_words)
         shapes = [array.shape for array in (self.starts, self.totals, self.null, self.tension)]
         entries = self.sources.shape

@@ -46,8 +46,7 @@ class PackedText(Sequence[list[str]]):
         return np.diff(self.offsets)
 
     def select(self, sentences: Int64s) -> "PackedText":
-        """The sentences with these indices as a text of their own, whose word numbers are in order of
-        appearance."""
+        """These sentences as a text of their own, whose word numbers are in order of appearance."""
         tokens, offsets = select_items(self.offsets, sentences)
         old_ids, first_positions, index = np.unique(self.ids[tokens], return_index=True, return_inverse=True)
         order = np.argsort(first_positions)
@@ -73,7 +72,6 @@ class Packer:
         self.ids, self.offsets = array("i"), array("q", [0])
 
     def add(self, words: Iterable[str]) -> None:
-        """Add a sentence, and number its new words."""
         numbers = self.numbers
         self.ids.extend([numbers.setdefault(word, len(numbers)) for word in words])
         self.offsets.append(len(self.ids))
@@ -127,7 +125,6 @@ class PackedLinks(Sequence[Links]):
     __hash__ = None  # type: ignore[assignment]
 
     def swap(self) -> "PackedLinks":
-        """Swap the two sides of the links."""
         return PackedLinks(self.target, self.source, self.offsets)
 
     def spread(self, pairs: Int64s, count: int) -> "PackedLinks":
@@ -150,8 +147,7 @@ class PackedLinks(Sequence[Links]):
                 yield " ".join(points[start:end])
 
     def save(self, prefix: str) -> None:
-        """Write each array to a .npy file whose path begins with `prefix`; `load_links` reads them. OSError
-        if that fails."""
+        """Write the arrays to .npy files, for `load_links`. `prefix`: of the paths. OSError if that fails."""
         for name in LINK_ARRAYS:
             mapped.save_array(f"{prefix}.{name}.npy", getattr(self, name))
 

@@ -64,8 +64,7 @@ def row_groups(rows: UINT, columns: int) -> tuple[Int64s, Int64s]:
 
 
 def merge_rows(rows: UINT, reordering: ReorderingType) -> UINT:
-    """Add up the counts of condensed rows with the same key and alignment, see `condense`; the result is
-    sorted."""
+    """Add up the counts of rows of `condense` with the same key and alignment; the result is sorted."""
     head = rows.shape[1] - count_columns(reordering) + 1
     rows = rows[sorted_order(rows, head)]
     starts = group_starts(rows, head)

@@ -106,8 +106,7 @@ def compute_tables(
     progress: Report,
     executor: ExecutorConfig,
 ) -> int:
-    """Run all stages with their files in `folder`, and write the tables; returns the number of distinct
-    pairs."""
+    """Run all stages in `folder`, and write the tables; returns the number of distinct pairs."""
     names = inputs.source, inputs.target, inputs.alignment
     worker = ExtractionWorker(folder, names, config)
     with executors.make(worker, partial(stages.begin_worker, worker), executor) as running:
@@ -115,8 +114,7 @@ def compute_tables(
 
 
 def rows_in_memory(config: ExtractConfig, width: int) -> int:
-    """Number of instances that can be sorted in memory at a time. `width`: 64-bit columns in the key of an
-    instance."""
+    """Number of instances that can be sorted in memory. `width`: 64-bit columns in the key of an instance."""
     memory = (round(1000 * config.memory) - BASE_MEMORY) << 20
     columns = width + scores.count_columns(config.reordering)
     return max(1 << 16, memory // (COPIES * ROW_BYTES * columns))
@@ -271,8 +269,7 @@ def total_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
 
 
 def score_bucket(worker: ExtractionWorker, number: int) -> Iterable[Part]:
-    """Score a bucket. Returns parts of up to PART_LINES lines, of the phrase table and of the reordering
-    table in turn."""
+    """Score a bucket. Returns parts of up to PART_LINES lines, of phrase and reordering table in turn."""
     pairs = read_pairs(worker, number)
     totals = np.concatenate(worker.gather(TOTALS, worker.buckets, number, 3))
     columns = worker.lines.format(pairs, totals)
@@ -357,8 +354,7 @@ class Extraction:
         progress(round(self.words.tokens * (start + part * (end - start))), self.words.tokens)
 
     def survey(self) -> None:
-        """Survey the words of all shards, write the vocabulary and the plan for all workers, and set `words`
-        and `buckets`."""
+        """Survey all shards, write the vocabulary and the plan for workers, and set `words` and `buckets`."""
         list(stages.run_stage(self.executor, SURVEY, self.shards))
         paths = [task_file(self.folder, SURVEY, number) for number in range(len(self.shards))]
         words = read_words(paths)

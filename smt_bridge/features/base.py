@@ -34,8 +34,7 @@ class WordPairs:
         return len(self.targets)
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> "WordPairs":
-        """Select the pairs with the indices `rows`, in that order. Sources that none of them uses are
-        dropped."""
+        """Select the pairs with the indices `rows`, in that order, with the sources that they use."""
         numbers: dict[int, int] = {}
         source_of = [numbers.setdefault(self.source_of[row], len(numbers)) for row in rows]
         return WordPairs(
@@ -59,7 +58,6 @@ def of_phrases(pairs: Sequence[PhrasePair]) -> WordPairs:
 
 
 def phrase_words(phrase: bytes) -> list[str]:
-    """Decode a phrase and split it into words."""
     return files.split_words(phrase.decode("utf-8"))
 
 

@@ -29,7 +29,6 @@ class CountLM(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "CountLM":
-        """Load the file of an n-gram model."""
         return cls(spec.path, spec.kind == "reverse-lm")
 
     def identity(self) -> str:

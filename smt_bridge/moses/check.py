@@ -120,8 +120,7 @@ def section_problems(ini: Ini) -> Iterator[str]:
 
 
 def feature_problems(ini: Ini) -> Iterator[str]:
-    """Yield a line for each feature with which Moses stops, or crashes later, regardless of the tables'
-    contents."""
+    """Yield a line for each feature with which Moses stops or crashes, whatever the tables contain."""
     names = [feature.name for feature in ini.features]
     if not any(feature.kind == UNTUNED for feature in ini.features):
         yield (

@@ -107,8 +107,7 @@ def plan(points: Iterable[tuple[int, int]], source: int, target: int) -> list[Pl
 
 
 def find_cepts(points: Iterable[tuple[int, int]]) -> dict[int, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """The cepts that links connect: first target word -> (source words, target words), each in increasing
-    order."""
+    """The cepts that links connect: first target word -> (source words, target words), both sorted."""
     of_source: dict[int, tuple[set[int], set[int]]] = {}
     of_target: dict[int, tuple[set[int], set[int]]] = {}
     for source, target in points:

@@ -54,7 +54,6 @@ def unescaped_units(words: list[str], text: TextPipeline) -> list[str]:
 
 
 def language_of(text: TextPipeline) -> str:
-    """The language code of a text pipeline."""
     return text.tokenizer.settings[0]
 
 

@@ -70,8 +70,7 @@ class ScoringForm(Enum):
 
 
 def choose_form(feature: PairFeature, by_phrase: bool) -> ScoringForm:
-    """Choose the form in which a feature scores hypotheses. `by_phrase`: sum over phrases if the feature
-    can."""
+    """The form in which a feature scores hypotheses. `by_phrase`: summed over phrases if it can."""
     if feature.word_aligned:
         return ScoringForm.INVERSE_ALIGNED if feature.inverse_aligned else ScoringForm.ALIGNED
     return ScoringForm.PHRASES if by_phrase and feature.by_phrase else ScoringForm.SENTENCE

@@ -77,7 +77,6 @@ class TextCollector:
         self.text, self.starts = array("i"), array("q", [0])
 
     def add(self, line: str) -> None:
-        """Add a line, and number its new words."""
         numbers = self.numbers
         for word in split(line.encode("utf-8")):
             self.text.append(numbers.setdefault(word, len(numbers) + 1))
@@ -85,8 +84,7 @@ class TextCollector:
         self.starts.append(len(self.text))
 
     def finish(self) -> IndexedText:
-        """Build the suffix array of the text. The collector is empty afterwards and must not be used
-        again."""
+        """Build the suffix array of the text. The collector must not be used again."""
         text, starts = np.array(self.text, np.int32), np.array(self.starts, np.int64)
         self.text = array("i")
         sentence = np.repeat(np.arange(len(starts) - 1, dtype=np.int32), np.diff(starts))
@@ -113,8 +111,7 @@ class Cooccurrences:
     """Counts phrases in the sentence pairs of a parallel text."""
 
     def __init__(self, source: str, target: str) -> None:
-        """Read both texts and build their suffix arrays. DataError for texts that are not parallel, too long,
-        or empty."""
+        """Read both texts, build suffix arrays. DataError if they are not parallel, too long, or empty."""
         sides = TextCollector(), TextCollector()
         for lines in files.parallel(source, target):
             for side, line in zip(sides, lines, strict=True):

@@ -17,9 +17,8 @@ from nmt.io import files
 LONGEST = 8
 BLOCK = 50_000  # rows that are decided together
 
-RowObserver = Callable[
-    [Iterator[PhrasePair]], Iterator[PhrasePair]
-]  # yields the same rows, such as a counter
+# yields the same rows, such as a counter
+RowObserver = Callable[[Iterator[PhrasePair]], Iterator[PhrasePair]]
 Keep = Callable[[Sequence[PhrasePair]], Iterable[bool]]  # whether each row of a block is kept
 
 
@@ -79,8 +78,7 @@ def same_rows(
     pairs: Iterable[PhrasePair], others: Iterable[PhrasePair], name: str
 ) -> Iterator[tuple[PhrasePair, PhrasePair]]:
     """Yield each row of the phrase table with the row of the reordering table for the same pair. `name`: of
-    the reordering table, for messages. DataError for the first pair that only one of them has, or that
-    differs."""
+    the reordering table, for messages. DataError for the first pair that only one has, or that differs."""
     for pair, row in zip_longest(pairs, others):
         if pair is None or row is None or is_other_pair(pair, row):
             raise row_mismatch(name, pair, row)

@@ -98,8 +98,7 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
 
 
 def add_pair(table: KnownPairs, pair: PhrasePair, location: str) -> None:
-    """Add a row of the phrase table to `table`. `location`: file and line, for messages. DataError for
-    malformed counts."""
+    """Add a row of the phrase table. `location`: file:line, for messages. DataError for malformed counts."""
     table.targets.setdefault(pair.source, set()).add(pair.target)
     counts = phrase_table.counts(pair, location)
     if len(counts) > 1:
@@ -226,12 +225,10 @@ class Networks:
     files: Sequence[Path] = ()  # files of the searched network, on which its translations depend
 
     def identity(self) -> str:
-        """Identity of the network for the inverse direction, see `PairFeature.identity`; empty if there is
-        none."""
+        """`PairFeature.identity` of the network for the inverse direction; empty if there is none."""
         return self.inverse.identity() if self.inverse else ""
 
     def compute(self, request: NetworkRequest) -> NetworkAnswers:
-        """Translate the sources and score the pairs of a request."""
         translations: list[list[tuple[list[str], float]]] = []
         if request.sources:
             texts = [" ".join(phrase_table.words(source)) for source in request.sources]
@@ -265,9 +262,8 @@ class Proposer:
     inverse: bool  # whether there is a network of the other direction
     config: ProposeConfig
     table: KnownPairs
-    lexicons: tuple[
-        WordProbabilities, WordProbabilities
-    ]  # of target words given source words, and vice versa
+    # of target words given source words, and vice versa
+    lexicons: tuple[WordProbabilities, WordProbabilities]
 
     def rows(
         self,
@@ -321,8 +317,7 @@ class Proposer:
     def inverse_probabilities(
         self, batches: Sequence[list[Proposal]], executor: NetworkExecutor
     ) -> Iterator[list[float]]:
-        """p(source | target) of the pairs of each batch; without a network for this direction, p(target |
-        source) instead."""
+        """p(source | target) of the pairs of each batch; p(target | source) without a network for this."""
         if not self.inverse:
             yield from ([direct for _, _, direct in proposals] for proposals in batches)
             return

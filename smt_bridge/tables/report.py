@@ -93,8 +93,7 @@ class TableReport:
             self.remember(list(group))
 
     def count_words(self, pair: PhrasePair) -> bool:
-        """Count the words of a pair on the sides that the first network reads; returns whether one of them is
-        unknown to it."""
+        """Count the words of a pair as the first network reads it; returns whether one is unknown to it."""
         phrases = {"source": pair.source, "target": pair.target}
         unknown = [
             self.sides[side].add(reader.cut(phrase_table.words(phrases[side])), reader.vocabulary)
@@ -116,7 +115,6 @@ class TableReport:
                 heapq.heappop(heap)
 
     def write(self) -> None:
-        """Write all files of the report into its folder."""
         rows = [("pairs", f"{self.pairs}")]
         if self.readers:
             rows.append(("pairs with an unknown word", f"{self.unknown_pairs}"))

@@ -51,8 +51,7 @@ log = logging.getLogger(__name__)
 
 
 def write_columns(table: str, columns: list[dict[str, object]]) -> None:
-    """Describe the new columns of a finished table in a JSON file beside it. UserError if it cannot be
-    written."""
+    """Describe the new columns of a finished table in a JSON file beside it. UserError if that fails."""
     files.write_text(f"{table}.scores.json", [json.dumps({"version": 1, "columns": columns}, indent=1)])
 
 
@@ -73,8 +72,7 @@ def read_columns(table: str) -> dict[str, int]:
 
 
 class OldTable:
-    """An earlier table, read in parallel with a new one: both are in whole-line order, so that memory does
-    not grow with either."""
+    """An earlier table, read beside a new one: as both are sorted, memory does not grow with either."""
 
     def __init__(self, path: str, identities: Sequence[str]) -> None:
         """Open the old table. `identities`: of the wanted features. DataError if the old table has none of
@@ -146,8 +144,7 @@ def cut_chunks(pairs: Iterable[PhrasePair]) -> Iterator[list[PhrasePair]]:
 
 @dataclass
 class TableSurvey:
-    """Size of a table, and a sample of it, from a first pass that checks the whole table before anything is
-    scored."""
+    """Size of a table, and a sample of it, from a first pass that checks the whole table."""
 
     pairs: int = 0
     sources: int = 0  # source phrases
@@ -523,8 +520,7 @@ def write_chunks(
 
 
 def describe_columns(features: FeatureSet, old_columns: int) -> list[dict[str, object]]:
-    """Describe the new columns for OUTPUT.scores.json; their numbers follow the `old_columns` columns of the
-    table."""
+    """Describe the new columns for OUTPUT.scores.json; their numbers follow the `old_columns` old ones."""
     rows = zip(features.specs, features.identities(), strict=True)
     return [
         {"column": column, "name": spec.name, "type": spec.kind, "path": spec.path, "identity": identity}

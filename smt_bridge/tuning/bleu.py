@@ -26,8 +26,7 @@ class BleuReferences:
             self.most |= grams(reference)
 
     def statistics(self, words: Sequence[str]) -> list[int]:
-        """Compute the 9 BLEU statistics of a hypothesis: matches and totals of 1- to 4-grams, and reference
-        length."""
+        """The 9 BLEU statistics of a hypothesis: matches and totals of 1- to 4-grams, reference length."""
         matches = [0] * ORDER
         for gram, count in grams(words).items():
             matches[len(gram) - 1] += min(count, self.most.get(gram, 0))

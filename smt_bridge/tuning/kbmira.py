@@ -22,8 +22,7 @@ LEAST = np.finfo(float).tiny  # of background statistics, which have logarithms
 
 @dataclass
 class Kbmira:
-    """Batch MIRA; the result is the average weights up to the pass whose average has the best BLEU on the
-    pool."""
+    """Batch MIRA; the result is the average weights up to the pass whose average is best on the pool."""
 
     takes_sparse: ClassVar[bool] = True
 

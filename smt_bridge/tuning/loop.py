@@ -68,9 +68,8 @@ class Iteration:
     features: Floats  # (N, D)
     stats: NDArray[np.float64 | np.int16]  # (N, 9), see bleu.py; int16 once saved
     promised: float = 0.0  # BLEU of these weights on the earlier lists, 0 to 1; 0 for starting weights
-    sparse: Ints = field(
-        default_factory=lambda: np.zeros(0, np.int64)
-    )  # (N,) vectors; (0,) without sparse features
+    # (N,) vectors; (0,) without sparse features
+    sparse: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 @dataclass
@@ -438,8 +437,7 @@ def with_weights(decoder: Decoder, weights: Weights) -> Decoder:
 def decode(
     decoder: Decoder, weights: Weights, sources: Sequence[str], workers: int, name: str
 ) -> Generator[PhraseTranslation]:
-    """Translate lines with new weights, by `workers` threads. `name`: name of the text, for errors in its
-    markup."""
+    """Translate lines with new weights, by `workers` threads. `name`: of the text, for error messages."""
     return with_weights(decoder, weights).translate_all(iter(sources), workers, name)
 
 
@@ -483,8 +481,7 @@ class Redecoder:
 def strip_details(translation: PhraseTranslation) -> PhraseTranslation:
     """A copy with only texts, features and totals, which is cheap to send to another process."""
     return PhraseTranslation(
-        None,
-        [replace(derivation, options=NO_OPTIONS, shares=None) for derivation in translation.derivations],
+        None, [replace(derivation, options=NO_OPTIONS, shares=None) for derivation in translation.derivations]
     )
 
 
@@ -522,6 +519,5 @@ def whole_weights(system: PhraseBasedSystem, names: Sequence[str], values: Float
 
 
 def whole_sparse_weights(system: PhraseBasedSystem, tuning: Tuning, values: Floats) -> SparseWeights:
-    """All weights of sparse values by name, including those of features that are not tuneable. `values`: (D +
-    F,)"""
+    """All weights of sparse values by name, also of features that are not tuneable. `values`: (D + F,)"""
     return system.with_sparse_weights(tuning.to_weights(values))

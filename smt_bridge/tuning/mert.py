@@ -29,8 +29,7 @@ Bends = tuple[Ints, Ints, Ints, Floats]  # see `envelope`
 
 
 class LineSearch:
-    """Line search along directions in a pool of N hypotheses with D features. Several threads may share
-    one."""
+    """Line search along directions in a pool of N hypotheses with D features. Threads may share one."""
 
     def __init__(self, pool: Pool) -> None:
         self.pool = pool
@@ -292,8 +291,7 @@ class Mert:
         threads: int = 1,
         progress: Progress = silent,
     ) -> TuningPoint:
-        """Search from all starting points; returns the best point, or the average of the best few. Parameters
-        as in `Tuner.tune`."""
+        """Search from all starting points; returns the best, or the average of a few. See `Tuner.tune`."""
         search, free = LineSearch(pool), ~pool.constant()
         rng = np.random.default_rng(seed)
         start_points = [*([] if start is None else [start]), *others]

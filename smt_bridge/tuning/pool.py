@@ -176,16 +176,14 @@ class Pool:
 
 
 def first_of_highest(values: Floats, starts: Ints) -> Ints:
-    """Index of the row with the highest value of each sentence, the first of equals: (N,), (S + 1,) ->
-    (S,)"""
+    """Index of each sentence's row with the highest value, the first of equals: (N,), (S + 1,) -> (S,)"""
     top = np.maximum.reduceat(values, starts[:-1])
     rows = np.flatnonzero(values == np.repeat(top, np.diff(starts)))
     return rows[np.searchsorted(rows, starts[:-1])]
 
 
 def check_pool(pool: Pool) -> None:
-    """DataError if BLEU is 0 with any weights. Logs a warning if there are few sentences, and one that names
-    constant features."""
+    """DataError if BLEU is 0 with any weights. Warns of few sentences and of constant features."""
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
         raise DataError(

@@ -45,8 +45,7 @@ def log_loss(weights: Floats, differences: Floats, shares: Floats) -> LogLoss:
 
 def pairwise_hinge(differences: Floats, margins: Floats) -> Loss:
     """The loss that is the mean of max(0, margin - (s(x) - s(x'))) over pairs; 0 if there are none.
-    `differences`: features of the better hypothesis x minus those of the other x', (N, D); `margins`:
-    (N,)."""
+    `differences`: features of the better one x minus those of x', (N, D); `margins`: (N,)."""
     pairs = max(1, len(margins))
 
     def loss(weights: Floats) -> tuple[float, Floats]:
@@ -87,8 +86,7 @@ class Pro:
     ridge: float = number(1e-3, above=0, help="L2 regularization of pro and logistic, for each pair")
 
     def tune(self, pool: Pool, start: Floats | None, seed: int, **unused: object) -> TuningPoint:
-        """Fit the regression on sampled pairs; result as in `Tuner.tune`, of whose parameters only `pool` and
-        `seed` are used."""
+        """Fit the regression on sampled pairs. As `Tuner.tune`, which uses only `pool` and `seed` here."""
         rng = np.random.default_rng(seed)
         free = ~pool.constant()
         gains = smoothed_bleu(pool.stats)
@@ -232,8 +230,7 @@ class Ranker:
         return best
 
     def rank(self, lists: "ScaledLists", previous: Floats | None, rng: np.random.Generator) -> Floats:
-        """Compute new weights of the scaled features from those of the previous round, None in the first:
-        (D,)"""
+        """New weights of the scaled features from those of the previous round, None in the first: (D,)"""
         raise NotImplementedError
 
 

@@ -82,8 +82,7 @@ class NeuralTranslation(StatefulFeature):
         return ids
 
     def check_coverage(self, table: PhraseTable) -> None:
-        """Warn if the run does not know many of the table's target words: another language, case or
-        tokenization."""
+        """Warn if the run lacks many target words of the table: another language, case or tokenization."""
         counts = np.bincount(table.target_word[1:], minlength=len(table.words))
         missing = np.zeros(len(counts), bool)
         for word in np.flatnonzero(counts).tolist():
@@ -173,8 +172,7 @@ class RawTextScorer(SentenceScorer):
         self.nodes: dict[int, int] = {}  # of states: the prefix of their units
 
     def log_probs(self, texts: Sequence[tuple[int, ...]], end: bool) -> tuple[Floats, Int64s]:
-        """Natural log p of the units of whole texts, (N,), and their prefixes, (N,). `end`: include the end
-        symbol."""
+        """Natural log p of the units of texts, (N,), and their prefixes, (N,). `end`: with the end symbol."""
         word, target = self.sentence.word, self.feature.network.target
         of_text = [target(list(map(word, text))) for text in texts]
         if not self.columns.keys() >= (needed := set[int]().union(*of_text)):

@@ -291,8 +291,7 @@ class NNJMScorer(NgramScorer):
 
 
 def word_affiliations(sentence: Sentence) -> Int64s:
-    """The position in the sentence of the source word with which each word of Sentence.text is affiliated:
-    (W,)"""
+    """The position of the source word with which each word of Sentence.text is affiliated: (W,)"""
     positions = np.zeros(len(sentence.text), np.int64)
     for option in range(sentence.size):
         first, start, length = (

@@ -39,13 +39,7 @@ from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 from smt_bridge.decoder.automaton import Automaton, step
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.decoder.features.protocol import (
-    Candidates,
-    Gains,
-    RowCache,
-    SentenceScorer,
-    StatefulFeature,
-)
+from smt_bridge.decoder.features.protocol import Candidates, Gains, RowCache, SentenceScorer, StatefulFeature
 from smt_bridge.decoder.model import AutomatonLM, load_trie
 from smt_bridge.decoder.sentence import Sentence
 from smt_bridge.decoder.table import parse_points
@@ -171,11 +165,9 @@ class OperationSequenceModel(StatefulFeature):
         return number
 
     def row_operations(self, sentence: Sentence, option: int) -> RowOperations:
-        """The operations of an option."""
         return self.rows.get(sentence, option, lambda: self.plan_operations(sentence, option))
 
     def plan_operations(self, sentence: Sentence, option: int) -> RowOperations:
-        """Compute the operations of an option."""
         row = int(sentence.rows[option])
         source, target = sentence.source(option), sentence.target(option)
         if row >= 0:
@@ -350,8 +342,7 @@ def closest_gap(covered: Bools, gap: int, end: int, position: int) -> tuple[int,
 
 @njit
 def open_gaps(covered: Bools, gap: int, end: int, following: int) -> int:
-    """The number of gaps, apart from one that begins at `following`: it is not left yet. Other arguments as
-    for `closest_gap`."""
+    """The number of gaps but one at `following`, which is not left yet. Arguments as for `closest_gap`."""
     number = 0
     for word in range(gap, end):
         if not covered[word] and (word == gap or covered[word - 1]) and word != following:

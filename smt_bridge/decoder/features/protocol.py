@@ -57,8 +57,7 @@ class SearchFeature(ABC):
 
 
 class RowCache(Generic[Value]):
-    """Values that a feature has computed for rows of the phrase table, kept for later sentences. Several
-    threads may share it."""
+    """Values of a feature for rows of the phrase table, kept for later sentences. Threads may share it."""
 
     def __init__(self) -> None:
         self.values: dict[int, Value] = {}  # by row
@@ -130,8 +129,6 @@ class SparseSum(SearchFeature):
         raise NotImplementedError
 
     def option_sum(self, sentence: Sentence, option: int) -> float:
-        """The sum of an option."""
-
         def compute() -> float:
             return sum(self.weights.get(name, 0.0) for name in self.feature.names(sentence, option))
 
@@ -145,8 +142,7 @@ class SparseSum(SearchFeature):
 
 
 class StatefulFeature(SearchFeature):
-    """A feature whose scores depend on the previous words. Candidates are scored when their stack is
-    complete."""
+    """A feature whose scores depend on the previous words. It scores candidates of complete stacks."""
 
     stand_in: ClassVar[float]  # estimate of its score until then, as a multiple of the first LM's score
     beam = 0  # candidates of a stack that it scores; 0: no limit of its own

@@ -114,7 +114,6 @@ class PhraseLength(SparseFeature):
 
     @classmethod
     def load(cls, line: FeatureLine, config: DecoderConfig) -> Self:
-        """Make the feature of a line."""
         return cls(line.name)
 
     def events(self, pair: LinkedPair) -> Iterator[str]:
