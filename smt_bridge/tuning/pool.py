@@ -440,4 +440,4 @@ def normalize(weights: Floats, dense: int | None = None) -> Floats:
     """Scale to Σ |w| = 1, as Moses does; BLEU stays the same. `dense`: sum over the first weights only, so
     that sparse weights, which follow, do not change the scale; None: over all."""
     size = np.abs(weights[:dense]).sum() or np.abs(weights).sum()
-    return weights / size if size > 0 else weights
+    return weights / size + 0.0 if size > 0 else weights  # + 0.0: no -0

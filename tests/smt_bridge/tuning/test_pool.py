@@ -287,3 +287,12 @@ def test_export_is_what_moses_writes(nmt_data: Path, tmp_path: Path) -> None:
     given = str(real / "run1.features.dat.gz"), str(real / "run1.scores.dat.gz")
     for made, path in zip(exported(tmp_path, pools.read_moses(given[:1], given[1:])), given, strict=True):
         assert Path(made).read_bytes() == gzip.open(path).read()
+
+
+def test_a_weight_of_zero_has_no_sign() -> None:
+    """The line 'Best point' has 0, not -0, for a feature that --drop leaves out."""
+    assert [f"{weight:g}" for weight in pools.normalize(np.array([-0.0, -3.0, 1.0]))] == [
+        "0",
+        "-0.75",
+        "0.25",
+    ]
