@@ -130,7 +130,8 @@ def run_seeds(
             log.info("seed %d: BLEU %.6f", seed, points[-1].bleu)
     if not np.any(best_point(points).weights):
         raise UserError(
-            "every weight is 0: no direction changes BLEU; are the features of this list all constant?"
+            "every weight is 0: no direction changes BLEU; are the features of this list all constant, "
+            "or is a setting of the tuner too large, such as --min-difference?"
         )
     return points
 
