@@ -42,7 +42,7 @@ def ini_lines(config: TrainConfig, names: ModelFiles) -> list[str]:
     if config.osm_classes:
         weights["OpSequenceModel1"] = [CLASS_OSM_WEIGHT]
     return [
-        "# Start Moses in this folder: the paths are relative to it. smt-decode finds them from anywhere.",
+        "# Where paths are relative, start Moses in this folder. smt-decode finds them from anywhere.",
         "", "[input-factors]", "0", "", "[mapping]", "0 T 0", "", "[distortion-limit]",
         str(config.distortion_limit), "", "[feature]", *features(config, names), "",
         "[weight]", *(f"{name}= {' '.join(map(str, values))}" for name, values in weights.items()),
