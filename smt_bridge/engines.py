@@ -26,13 +26,14 @@ from nmt.serve.engine import (
 from smt_bridge.decoder import feature_lines, system, translation
 from smt_bridge.decoder.cache import Cache
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_descriptions import describe_scores
 from smt_bridge.decoder.sentence import Sentence
+from smt_bridge.decoder.system import PhraseBasedSystem
 from smt_bridge.decoder.translation import Derivation, Lines, PhraseTranslation
 from smt_bridge.hybrid import decoder as hybrids
 from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.decoder import RawLines
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.moses.reordering import ReorderingType
 
 log = logging.getLogger(__name__)
 
@@ -103,8 +104,7 @@ class PhraseEngine(Engine):
 
 
 class HybridEngine(PhraseEngine):
-    """A hybrid system as an engine of nmt-serve. The terms of a request are added to the system's
-    glossary."""
+    """A hybrid system as an engine of nmt-serve. Terms of a request are added to its glossary."""
 
     def __init__(self, decoder: Decoder, raw: RawLines, info: EngineInfo, workers: int) -> None:
         super().__init__(decoder, info, workers)
@@ -134,8 +134,7 @@ class HybridEngine(PhraseEngine):
         raise DataError("avoid: every translation of the line has one of these phrases; ask for less")
 
     def prepare(self, options: TranslateOptions) -> RawLines:
-        """Create the converter for a request, with its terms and phrases to avoid. Raises the errors of
-        `RawLines.extend`."""
+        """The converter for a request with terms and phrases to avoid. Errors as from `RawLines.extend`."""
         if not options.constrained:
             return self.raw
         return self.raw.extend(options.terms, options.avoid)
@@ -192,7 +191,7 @@ class PhraseBased:
             description=describe_model(Path(path).name, decoder),
             capabilities=CAPABILITIES,
             tokenized_only=True,
-            features=describe_features(decoder),
+            features=describe_features(decoder.system),
         )
         return PhraseEngine(decoder, info, config.workers)
 
@@ -224,20 +223,61 @@ class HybridSystem:
             source=hybrid.config.source.language,
             target=hybrid.config.target.language,
             capabilities=(*CAPABILITIES, engine.TERMS, engine.AVOID),
-            features=describe_features(decoder),
+            features=describe_features(decoder.system),
         )
         return HybridEngine(decoder, raw, info, config.workers)
 
 
-def describe_features(decoder: Decoder) -> tuple[FeatureInfo, ...]:
-    """Describe the values of `LineHypothesis.features`."""
-    return tuple(
-        FeatureInfo(feature.name, feature.what, tuple(feature.scores), tuple(feature.weights))
-        for feature in describe_scores(decoder.system)
-    )
-
-
 def describe_model(name: str, decoder: Decoder) -> str:
-    """Describe a model in one line of text."""
     table = decoder.system.table
     return f"{name}: {table.rows:,} phrase pairs, features {' '.join(decoder.system.sizes)}"
+
+
+# ---- features ----------------------------------------------------------------------------------------------
+
+
+FEATURE_KINDS = {
+    "PhraseDictionaryMemory": "phrase table", feature_lines.REORDERING: "lexical reordering",
+    **dict.fromkeys(feature_lines.LANGUAGE_MODELS, "count language model"),
+    feature_lines.CLASS_LM: "language model of word classes",
+    "NeuralTranslation": "attention model", "OpSequenceModel": "operation sequence model",
+    "NNJM": "joint model (NNJM)", "CSLM": "neural language model (CSLM)", "Distortion": "distance of jumps",
+    "WordPenalty": "words, negative", "PhrasePenalty": "phrases", "UnknownWordPenalty": "unknown words",
+    "WordTranslationFeature": "word translations", "TargetWordInsertionFeature": "target words without link",
+    "SourceWordDeletionFeature": "source words without link", "PhraseLengthFeature": "lengths of phrases",
+}  # fmt: skip
+TABLE_SCORES = (
+    "log p of the source phrase", "of its words, one by one",
+    "log p of the target phrase", "of its words, one by one",
+)  # fmt: skip
+OPERATION_SCORES = ("log10 p", "gap widths", "gaps opened", "open gaps", "unlinked source words")
+LM_SCORES = ("log p", "unknown words")
+
+
+def describe_features(system: PhraseBasedSystem) -> tuple[FeatureInfo, ...]:
+    """Describe the values of `LineHypothesis.features`."""
+    kinds = {feature.name: feature.kind for feature in system.ini.features}
+    rows = []
+    for name, columns in system.printed.items():
+        scores = score_descriptions(kinds[name], len(system.weights[name]), system.reordering)
+        rows.append(
+            FeatureInfo(
+                name,
+                FEATURE_KINDS.get(kinds[name], ""),
+                tuple(scores[column] for column in columns) if scores and len(columns) > 1 else (),
+                tuple(system.weights[name][column] for column in columns),
+            )
+        )
+    return tuple(rows)
+
+
+def score_descriptions(kind: str, count: int, reordering: ReorderingType) -> list[str]:
+    """Descriptions of the `count` scores of a feature of kind `kind`; empty if there are none. Table columns
+    beyond those of Moses are numbered. `reordering`: the type of the reordering model."""
+    if kind == "PhraseDictionaryMemory" and count >= len(TABLE_SCORES):
+        return [*TABLE_SCORES, *(f"column {number}" for number in range(len(TABLE_SCORES) + 1, count + 1))]
+    if kind == feature_lines.REORDERING:
+        return reordering.descriptions
+    if kind == "OpSequenceModel" and count == len(OPERATION_SCORES):
+        return list(OPERATION_SCORES)
+    return list(LM_SCORES) if kind in feature_lines.LANGUAGE_MODELS and count == len(LM_SCORES) else []

@@ -89,13 +89,8 @@ OTHER_RESULTS = (
 )  # fmt: skip
 RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
-ADDITIONS = (
-    "class_lm",
-    "class_order",
-    "osm",
-    "osm_classes",
-    "sparse_features",
-)  # settings that earlier versions lack
+# settings that earlier versions lack
+ADDITIONS = ("class_lm", "class_order", "osm", "osm_classes", "sparse_features")
 
 
 Steps = tuple[Step["SystemTraining"], ...]
@@ -124,14 +119,8 @@ class SystemTraining:
         """Path of the text that the language models are trained on."""
         return self.config.lm_text or self.texts[1]
 
-    @property
-    def reordering_table(self) -> str:
-        """The name of the reordering table, which tells its type."""
-        return reordering_name(self.config)
-
     def shared(self, name: str) -> SharedFolder | None:
-        """The job folder of a step, if workers compute it or did so before training was interrupted;
-        otherwise None."""
+        """The job folder of a step, if workers compute it or did so before an interruption, else None."""
         job = self.path(name).absolute()
         is_remote = self.executor.name != "local" or job.exists()
         return SharedFolder(job, "smt-train", resume=True) if is_remote else None
@@ -290,7 +279,6 @@ def new_models(training: SystemTraining) -> Iterator[Path]:
 
 
 def remove_unpruned(folder: Path) -> None:
-    """Remove the tables that were written before pruning."""
     for name in UNPRUNED_TABLES:
         (folder / name).unlink(missing_ok=True)
 
@@ -299,7 +287,7 @@ def extract(training: SystemTraining) -> None:
     """Write both tables. The phrase table is renamed last, so once it exists the step is finished."""
     config = training.config
     table, reordering_table = (
-        (UNPRUNED, UNPRUNED_REORDERING) if config.prune.is_active() else (TABLE, training.reordering_table)
+        (UNPRUNED, UNPRUNED_REORDERING) if config.prune.is_active() else (TABLE, reordering_name(config))
     )
     temporary = training.path(f"{table}.part.gz")
     inputs = TableInputs(*training.texts, alignment=str(training.path(ALIGNMENT)))
@@ -319,7 +307,7 @@ def prune(training: SystemTraining) -> None:
     paths = FilterPaths(training.path(UNPRUNED), temporary)
     if config.reordering:
         paths.reordering = training.path(UNPRUNED_REORDERING)
-        paths.reordering_output = training.path(training.reordering_table)
+        paths.reordering_output = training.path(reordering_name(config))
     with Progress(partial(files.number_of_lines, paths.table), "pairs", title="pruning") as progress:
         rows = prune_tables(paths, None, config.prune, training.texts, progress.over)
     if not rows:
@@ -381,8 +369,7 @@ def estimate_operations(training: SystemTraining, name: str, model: str, job: st
 
 
 def write_word_classes(training: SystemTraining, text: str, path: Path, classes: int, job: str) -> None:
-    """Write the classes of the words of a text to a file, unless it exists. `job`: folder in which workers
-    count."""
+    """Write the word classes of a text to a file, unless it exists. `job`: folder in which workers count."""
     if path.exists():
         return
     with ExitStack() as stack:
@@ -391,7 +378,6 @@ def write_word_classes(training: SystemTraining, text: str, path: Path, classes:
 
 
 def list_frequent(training: SystemTraining) -> None:
-    """Write the most frequent words of each side."""
     for name, text in zip(FREQUENT, training.texts, strict=True):
         write_frequent(text, training.path(name), training.config.sparse_features)
 
@@ -448,7 +434,7 @@ def write_inis(training: SystemTraining) -> None:
         ini = moses_ini.with_absolute_paths(old, old.roots)
         for feature in old.features:
             for key, path in feature.options.items():
-                if path in (TABLE, training.reordering_table, LM, *OTHER_RESULTS):
+                if path in (TABLE, reordering_name(training.config), LM, *OTHER_RESULTS):
                     ini = moses_ini.set_path(ini, feature.name, path, key)
         if ini.weight_file:
             files.write_text(training.path(TUNED_SPARSE), files.read_lines(ini.weight_file))
@@ -466,8 +452,7 @@ def write_ini(path: Path, config: TrainConfig) -> None:
 
 
 def compile_trained(training: SystemTraining) -> None:
-    """Write the model compiled, to the folder COMPILED, with an ini of each weights. UserError if the disk is
-    full."""
+    """Write the compiled model to COMPILED, with an ini of each weights. UserError if the disk is full."""
     config = training.config.compiled or CompileConfig()
     with store.unfinished_folder(training.path(COMPILED)) as folder:
         model = compiled_model.read_model(str(training.path(INI)))
@@ -500,7 +485,6 @@ CLASS_OSM_STEPS: Steps = (
 
 
 def training_steps(config: TrainConfig) -> Steps:
-    """The steps of a training, in order."""
     align_step, table, lm, ini = STEPS
     tables = PRUNING if config.prune.is_active() else (table,)
     classes = CLASSES_STEPS if config.class_lm else ()
@@ -588,7 +572,6 @@ def align_added(training: SystemTraining) -> Iterator[str]:
 
 
 def copy_models(training: SystemTraining) -> None:
-    """Copy the word alignment models of the model to which pairs are added to the new folder. UserError if
-    that fails."""
+    """Copy the word alignment models of the model of --add to the new folder. UserError if that fails."""
     with new_models(training) as models:
         shutil.copytree(Path(training.config.add) / MODELS, models, dirs_exist_ok=True)

@@ -22,9 +22,9 @@ def command(argv: Sequence[str] | None) -> None:
     with files.Writing("-") as out:
         for line in files.read_lines("-"):
             if args.side == "source":
-                text = " ".join(system.source_words(line))
+                text = " ".join(system.source.words(line))
             else:
-                text = system.target_text(files.split_words(line))
+                text = system.target.text(files.split_words(line))
             out.write(f"{text}\n")
 
 

@@ -26,6 +26,7 @@ from smt_bridge.build.plan import CorpusSizes
 from smt_bridge.hybrid.decoder import read_glossary
 from smt_bridge.hybrid.folder import SIDES, truecase_file
 from smt_bridge.hybrid.side import TextSide, escape_words
+from smt_bridge.hybrid.side import load as load_side
 
 FOLDER, COUNTS = "corpus", "corpus.json"
 LONGEST = 100  # maximum words of a side after tokenization; the decoder makes n-best lists for up to 250
@@ -61,8 +62,7 @@ def side(config: BuildConfig, name: str) -> SideConfig:
 
 
 def check_glossary(config: BuildConfig) -> None:
-    """Check the glossary as decoding would. DataError with the line number if it is refused; ConfigError as
-    from `sides`."""
+    """Check the glossary as decoding would. DataError, with the line; ConfigError as from `sides`."""
     if config.glossary:
         read_glossary(config.glossary, *map(TextSide, sides(config)))
 
@@ -86,9 +86,8 @@ def survey(config: BuildConfig) -> CorpusSizes:
 
 
 def clean_pairs(source: str, target: str, config: CleanConfig, report: CleanReport | None = None) -> Pairs:
-    """Read two parallel files, given by their paths, and return the pairs (source, target) that pass
-    cleaning. `report`: counts what is dropped. DataError if no pair is left, or if the files differ in
-    length."""
+    """Read two parallel files and return the pairs (source, target) that pass cleaning. `report`: counts what
+    is dropped. DataError if no pair is left, or if the files differ in length."""
     pairs = list(clean(files.parallel(source, target), config, report or CleanReport()))
     if not pairs:
         raise DataError(
@@ -143,13 +142,11 @@ class BuildTexts:
 
     def sides(self, config: BuildConfig) -> tuple[TextSide, TextSide]:
         """The text processing of both sides, with the truecase models of the build, which must exist."""
-        converters = []
-        for name, side_config in zip(SIDES, sides(config), strict=True):
-            path = self.path(truecase_file(name))
-            converters.append(
-                TextSide(side_config, truecase.load(path) if side_config.case == "truecase" else None)
-            )
-        return converters[0], converters[1]
+        source, target = (
+            load_side(side_config, self.path(truecase_file(name)))
+            for name, side_config in zip(SIDES, sides(config), strict=True)
+        )
+        return source, target
 
 
 def prepare(build: Build) -> None:
@@ -215,8 +212,7 @@ def make_splitter(config: SideConfig) -> Callable[[Sequence[str]], list[str]]:
 
 
 def learn_side(config: SideConfig, lines: Iterable[str]) -> TextSide:
-    """Create the text processing of a side. A truecase model is learned from the tokenized lines if the
-    settings ask for one."""
+    """Create the text processing of a side; a truecase model is learned from tokenized lines."""
     cased = config.case == "truecase"
     return TextSide(config, truecase.learn(map(files.split_words, lines)) if cased else None)
 

@@ -96,18 +96,16 @@ class Facts:
     title: str
     dev: Sequence[SystemOutput]  # raw text: phrase-based, neural alone, hybrid; the first is the baseline
     bleu: float  # of the chosen system on the n-best lists of its tuning, 0 to 100
-    reason: str = ""  # why this system was chosen: a sentence
-    candidates: Sequence[SystemFacts] = ()
-    bleu_without: Mapping[str, float] = field(
-        default_factory=dict
-    )  # by part: the same BLEU without it, 0 to 100
-    p_values: Mapping[str, float] = field(default_factory=dict)  # by part: p-value of what it adds
-    sizes: Mapping[str, int] = field(default_factory=dict)  # "pairs read" -> 29000, in the order to show
-    steps: Sequence[StepFacts] = ()
-    networks: Sequence[NetworkFacts] = ()
-    features: Sequence[FeatureFacts] = ()
-    notes: Sequence[str] = ()  # warnings and remarks of the build, a sentence each
-    command: str = ""  # the command line
+    reason: str  # why this system was chosen: a sentence
+    candidates: Sequence[SystemFacts]
+    bleu_without: Mapping[str, float]  # by part: the same BLEU without it, 0 to 100
+    p_values: Mapping[str, float]  # by part: p-value of what it adds
+    sizes: Mapping[str, int]  # "pairs read" -> 29000, in the order to show
+    steps: Sequence[StepFacts]
+    networks: Sequence[NetworkFacts]
+    features: Sequence[FeatureFacts]
+    notes: Sequence[str]  # warnings and remarks of the build, a sentence each
+    command: str  # the command line
     about: Mapping[str, str] = field(default_factory=dict)  # further rows under the title
 
 
@@ -115,8 +113,7 @@ class Facts:
 
 
 def write(path: Path, facts: Facts, samples: int = SAMPLES) -> None:
-    """Write the page atomically. `samples`: bootstrap samples for intervals and significance. UserError if
-    that fails."""
+    """Write the page atomically. `samples`: see `html`. UserError if that fails."""
     files.write_text(path, html(facts, samples).rstrip("\n").split("\n"))
 
 
@@ -139,8 +136,7 @@ def html(facts: Facts, samples: int = SAMPLES) -> str:
 
 
 def about_list(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Yield the rows under the title, (name, value): the system and its texts, then those of
-    `facts.about`."""
+    """Yield the rows under the title, (name, value): system and texts, then those of `facts.about`."""
     parts = list(dict.fromkeys(row.what for row in facts.features if row.what))
     name = next((row.name for row in facts.candidates if row.chosen), "")
     yield "system", f"{name}: {', '.join(parts)}" if name and parts else name
@@ -162,7 +158,7 @@ def nonempty_table(name: str, caption: str, columns: Sequence[Column], rows: Seq
 
 
 def bullet_list(lines: Sequence[str]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
 
 
 def system_section(facts: Facts) -> str:
@@ -173,21 +169,17 @@ def system_section(facts: Facts) -> str:
         Column("remark", "note"),
     ]  # fmt: skip
     rows = [vars(row) | {"chosen": "yes" if row.chosen else ""} for row in facts.candidates]
-    command = f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>"
     return "".join([
-        f"<p>{escape(facts.reason)}</p>" if facts.reason else "",
-        nonempty_table("candidates", "Systems that were tuned", columns, rows) if rows else "",
+        f"<p>{escape(facts.reason)}</p>",
+        nonempty_table("candidates", "Systems that were tuned", columns, rows),
         signature_list([f"dev BLEU: {SIGNATURE}"]),
         bullet_list([*facts.notes, NO_TEST_NOTE]),
-        command if facts.command else "",
+        f"<details><summary>command</summary><code>{escape(facts.command)}</code></details>",
     ])  # fmt: skip
 
 
 def ablation_section(facts: Facts) -> str:
-    """A table in HTML of BLEU without each part and of how much the part contributes; empty if it was not
-    measured."""
-    if not facts.bleu_without:
-        return ""
+    """A table in HTML of BLEU without each part and of how much the part contributes."""
     columns = [
         Column("part", "part"), Column("dev BLEU without it", "bleu", 2), Column("the part adds", "adds", 2),
         Column("p", "p", 3), Column("weights without it", "weights"),
@@ -205,16 +197,11 @@ def ablation_section(facts: Facts) -> str:
 
 
 def sizes_section(sizes: Mapping[str, int]) -> str:
-    if not sizes:
-        return ""
     rows = [{"what": what, "number": number} for what, number in sizes.items()]
     return nonempty_table("sizes", "Sizes", [Column("what", "what"), Column("number", "number")], rows)
 
 
 def steps_section(steps: Sequence[StepFacts]) -> str:
-    """A table in HTML of the planned and actual minutes of each step; empty without steps."""
-    if not steps:
-        return ""
     columns = [
         Column("step", "name"), Column("minutes planned", "planned", 2), Column("minutes taken", "took", 2),
     ]  # fmt: skip
@@ -251,9 +238,6 @@ def learning_charts(networks: Sequence[NetworkFacts]) -> Iterator[Chart]:
 
 
 def weights_section(features: Sequence[FeatureFacts]) -> str:
-    """A table in HTML with a row for each weight; empty without features."""
-    if not features:
-        return ""
     columns = [Column("feature", "name"), Column("weight", "weight", 4), Column("what it is", "what")]
     rows = [
         {
@@ -326,8 +310,7 @@ def plan_notes(build: Build) -> Iterator[str]:
 
 
 def extended_reason(choice: PhraseBasedChoice, always: bool) -> str:
-    """Explain which phrase-based system was chosen. `always`: the plan wants the extended one in any
-    case."""
+    """Explain which phrase-based system was chosen. `always`: the plan wants the extended one."""
     gain = 100 * (choice.bleu[tuning.EXTENDED] - choice.bleu[tuning.PHRASE_BASED])
     test = f"{gain:+.2f} BLEU on the development set, p = {choice.p:.3f}"
     if always:
@@ -354,7 +337,6 @@ def about_build(build: Build) -> dict[str, str]:
 
 
 def tuning_warnings(build: Build) -> list[str]:
-    """Warnings of the tunings, one sentence each."""
     systems = dict.fromkeys([tuning.PHRASE_BASED, *evaluation.tuned_systems(build)])
     warnings = [(name, tuning.read_result(build, name).warning) for name in systems]
     return [f"The {name} system: {warning}." for name, warning in warnings if warning]
@@ -372,7 +354,6 @@ def useless_networks(build: Build, result: Evaluation) -> Iterator[str]:
 
 
 def chosen_reason(build: Build, result: Evaluation) -> str:
-    """Explain why this system was chosen."""
     name = tuning.phrase_based(build)
     if not build.plan.networks:
         late = build.plan.decisions.get("networks")
@@ -391,8 +372,7 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
 
 
 def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
-    """The systems with their BLEU on the development set, and the attention model alone, which could not be
-    chosen."""
+    """The systems and the attention model alone, which could not be chosen, with their BLEU."""
     beam = f"beam {evaluation.BEAM.beam_size}"
     notes = {evaluation.NEURAL: f"the attention model alone, {beam}; it could not be chosen"}
     earlier, choice = list[SystemFacts](), tuning.read_choice(build)
@@ -438,7 +418,6 @@ def step_facts(build: Build) -> list[StepFacts]:
 
 
 def network_facts(build: Build, plan: NetworkPlan) -> NetworkFacts:
-    """Size and learning curves of a network."""
     curves = read_curves(build.work / RUNS / plan.name)
     parameters = count_parameters(build.work / NETWORKS / plan.name)
     return NetworkFacts(plan.name, plan.what, parameters, plan.updates, plan.epochs, curves)
@@ -456,13 +435,11 @@ def student_facts(build: Build) -> Iterator[NetworkFacts]:
 
 
 def count_parameters(run: Path) -> int:
-    """Number of parameters of a run."""
     weights = load_tensors(run_directory.weights_path(run, run_directory.find_step(run, "best")))
     return sum(tensor.numel() for tensor in weights.values())
 
 
 def feature_facts(build: Build, chosen: str) -> list[FeatureFacts]:
-    """Weights of the system's features."""
     ini = moses_ini.read(str(tuning.ini_path(build, chosen)))
     return [
         FeatureFacts(feature.name, ini.weights[feature.name], FEATURE_KINDS.get(feature.kind, ""))

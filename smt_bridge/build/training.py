@@ -57,8 +57,7 @@ def align(build: Build) -> None:
 
 
 def train_config(build: Build) -> TrainConfig:
-    """Settings of smt-train for the texts of the build, with the features of the extended phrase-based
-    system."""
+    """Settings of smt-train for the build, with the features of the extended phrase-based system."""
     texts, extended = BuildTexts(build.work), build.plan.extended
     config = TrainConfig(
         source=str(texts.path("train.source")),
@@ -73,7 +72,6 @@ def train_config(build: Build) -> TrainConfig:
 
 
 def extract_config(build: Build) -> ExtractConfig:
-    """Settings of the extraction of tables."""
     extended = build.plan.extended
     return ExtractConfig(reordering_type=extended.reordering_type) if extended else ExtractConfig()
 
@@ -109,10 +107,11 @@ def filter_to_dev(build: Build) -> None:
     moses_ini.write(dev / BASE, ini)
 
 
+# by their kinds in the ini
 EXTENDED_FEATURES = {
     "ClassLM": "language model of word classes",
     "OpSequenceModel": "operation sequence model",
-}  # by their kinds in the ini
+}
 
 
 def extended_features(ini: Ini) -> list[FeatureLine]:
@@ -145,20 +144,9 @@ class TrainingTask:
     preset: str
     content: Content  # of the configuration
 
-    @property
-    def run(self) -> str:
-        """Path of the run directory."""
-        return f"{RUNS}/{self.name}"
-
-    @property
-    def output(self) -> str:
-        """Path of the directory with the weights for decoding."""
-        return f"{NETWORKS}/{self.name}"
-
 
 def train_all(build: Build) -> None:
-    """Train the networks of the plan, `workers` at a time, each in a process of its own. UserError if one of
-    these dies."""
+    """Train the networks of the plan, `workers` at a time, each in its own process. UserError if one dies."""
     tasks = [network_task(build, network) for network in build.plan.networks]
     (build.work / LOGS).mkdir(exist_ok=True)
     run_tasks(build, train_network, tasks, min(build.config.workers, len(tasks)))
@@ -201,7 +189,6 @@ def check_networks(build: Build, path: str) -> None:
 
 
 def network_task(build: Build, plan: NetworkPlan) -> TrainingTask:
-    """Create the configuration of a network's training."""
     training = dict(plan.sections.get("training", {})) | {
         "batch_size": plan.batch, "max_steps": plan.updates, "validate_every": plan.every,
         "tensorboard": False,
@@ -218,7 +205,6 @@ def network_task(build: Build, plan: NetworkPlan) -> TrainingTask:
 
 
 def data_section(build: Build, name: Name) -> Content:
-    """Section `data` of a network's configuration."""
     source, target = (side_settings(settings) for settings in sides(build.config))
     if name == "cslm":
         text = BuildTexts(build.work).lm() if build.plan.monolingual_network else f"{FOLDER}/train.target"
@@ -257,8 +243,7 @@ def run_tasks(build: Build, work: Callable[[Task], None], tasks: Iterable[Task],
 
 
 def start_worker(folder: str, level: int, work: Callable[[Task], None]) -> Callable[[Task], None]:
-    """Change to the folder of the build in a worker process, set its log level, and return the function
-    `work`."""
+    """In a worker process: change to the folder of the build, set the log level, and return `work`."""
     os.chdir(folder)
     for package in ("nmt", "smt_bridge"):
         logging.getLogger(package).setLevel(level)
@@ -270,7 +255,7 @@ def train_network(task: TrainingTask) -> None:
     last checkpoints, or the best checkpoint of another network. The current directory must be the folder of
     the build."""
     with log_to(task.name):
-        run, output = Path(task.run), Path(task.output)
+        run, output = Path(RUNS, task.name), Path(NETWORKS, task.name)
         if not run_directory.exists(output):
             run_training(config_file.from_mapping(task.content, task.preset or None))
             steps = None if task.name == "attention" else [run_directory.find_step(run, "best")]

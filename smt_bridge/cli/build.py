@@ -50,9 +50,8 @@ def parser() -> options.Parser:
         help="approximate time for the build, such as 90m or 1h30m, by which the networks and their training "
         "are chosen",
     )
-    add_setting(parser, BuildConfig, "phrase_features")
-    add_setting(parser, BuildConfig, "workers")
-    add_setting(parser, BuildConfig, "seed")
+    for name in ("phrase_features", "workers", "seed"):
+        add_setting(parser, BuildConfig, name)
     add_setting(parser, BuildConfig, "keep_plan", action="store_true")
     for name in STUDENT:
         add_setting(parser, BuildConfig, name)

@@ -122,8 +122,7 @@ def parser() -> options.Parser:
         "--student), as nmt-translate does; it takes no glossary and no option of the search",
     )
     for name, what in OUTPUTS.items():
-        flag = f"--{name.replace('_', '-')}"
-        parser.add_argument(flag, type=OutputPath, metavar="FILE", default=None, help=what)
+        parser.add_argument(options.flags([name]), type=OutputPath, metavar="FILE", default=None, help=what)
     parser.add_argument(
         "--n-best", type=positive, default=None, metavar="K",
         help=f"with --n-best-list: size of the list of a sentence; default: {N_BEST}",
@@ -253,8 +252,7 @@ def check_split(args: argparse.Namespace) -> None:
 
 
 def verify_model(model: str) -> None:
-    """Verify the checksums of compiled tables. ConfigError for a model that has none, DataError for a damaged
-    file."""
+    """Verify the checksums of compiled tables. ConfigError without any, DataError for a damaged file."""
     from smt_bridge.decoder.system import ini_path, verify_compiled
 
     if not verify_compiled(moses_ini.read(ini_path(model))):
@@ -437,8 +435,7 @@ def writers(decoder: "Decoder") -> "dict[str, Writer]":
 def translate_input(
     work: PhraseTranslator, args: argparse.Namespace, job: TextJob | None
 ) -> Iterator[Iterator[FinishedChunk]]:
-    """Yield the translated chunks of the input in order: single lines translated by threads, or with `job`
-    blocks of lines."""
+    """Yield the translated chunks of the input in order: lines translated by threads, or blocks by `job`."""
     name = files.name_of(args.input)
     lines, *copies = tee(split_lines(args, work.hybrid, files.read_lines(args.input)), 3)
     texts = (sentence for line in copies[0] for sentence in line.sentences)

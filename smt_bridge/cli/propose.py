@@ -96,12 +96,8 @@ def run(args: argparse.Namespace, line: str) -> None:
             f"{args.input[0]}: the table covers every phrase of up to {config.max_length} words; increase "
             "--thin or --rare"
         )
-    proposer = propose.Proposer(
-        inverse=bool(args.inverse),
-        config=config,
-        table=table,
-        lexicons=(propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f")),
-    )
+    lexicons = propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f")
+    proposer = propose.Proposer(bool(args.inverse), config, table, lexicons)
     with start_networks(args) as executor:
         log.info("%s", line)
         with options.progress(args, "phrases", len(thin)) as progress:

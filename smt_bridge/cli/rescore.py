@@ -35,12 +35,7 @@ def command(argv: Sequence[str] | None) -> None:
         options.refuse_alone(parser(), args, ("resume",), "--feature NAME=MODEL")
     # Minimum Bayes risk alone, without weights and without a list to write, needs only texts and totals.
     texts_only = args.mbr and not args.weights and not args.output and not args.feature
-    lists = NbestLists(
-        paths=args.nbest,
-        source=args.source,
-        fill_missing=args.fill_missing or bool(texts_only),
-        escape=args.escape,
-    )
+    lists = NbestLists(args.nbest, args.source, args.fill_missing or bool(texts_only), args.escape)
     specs = parse_features(args.feature, lists.survey())
     outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
     shared_options.check_models_separate(args, specs, [], outputs)
@@ -94,7 +89,6 @@ def parser() -> options.Parser:
 
 
 def add_weights(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the weights of new and old totals."""
     parser.add_argument(
         "--weights",
         "-w",
@@ -111,7 +105,6 @@ def add_weights(parser: argparse.ArgumentParser) -> None:
 
 
 def add_outputs(parser: argparse.ArgumentParser) -> None:
-    """Add the options for the outputs."""
     parser.add_argument(
         "--output",
         "-o",
@@ -128,7 +121,6 @@ def add_outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def add_mbr(parser: argparse.ArgumentParser) -> None:
-    """Add the options for minimum Bayes risk decoding."""
     arguments.add_setting(parser, MBRConfig, "mbr", default=None)
     help_text = (
         "with --mbr: the probability of a hypothesis is exp(A x total), normalized; default: 1. For several "

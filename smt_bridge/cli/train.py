@@ -13,7 +13,7 @@ from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
-from smt_bridge.cli.shared_options import add_compilation, add_memory, add_pruning
+from smt_bridge.cli.shared_options import add_compilation, add_memory, add_pruning, add_texts
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.extraction.alignment import ALIGNERS
@@ -97,12 +97,7 @@ def parser() -> options.Parser:
         "aligned with the word alignment model that it kept.",
     )
     parser.add_argument("model", type=OutputPath, metavar="MODEL_DIR", help="folder of the model")
-    parser.add_argument(
-        "--source", "-s", type=InputPath, required=True, metavar="FILE", help="tokenized, escaped text"
-    )
-    parser.add_argument(
-        "--target", "-t", type=InputPath, required=True, metavar="FILE", help="its translation"
-    )
+    add_texts(parser, "tokenized, escaped text", "its translation")
     parser.add_argument(
         "--alignment", "-a", type=InputPath, default="", metavar="FILE",
         help="alignment points 0-0 1-2 from any tool, instead of aligning",
@@ -115,17 +110,14 @@ def parser() -> options.Parser:
         "--add", type=InputPath, default="", metavar="TRAINED",
         help="folder of a trained model, to whose texts the pairs are added in MODEL_DIR, with its settings",
     )  # fmt: skip
-    for name in ("order", "class_lm", "class_order"):
+    for name in ("order", "class_lm", "class_order", "method", "symmetrization"):
         add_setting(parser, TrainConfig, name)
-    add_setting(parser, TrainConfig, "method")
-    add_setting(parser, TrainConfig, "symmetrization")
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")
     add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
-    add_setting(parser, TrainConfig, "osm")
-    add_setting(parser, TrainConfig, "osm_classes")
-    add_setting(parser, TrainConfig, "sparse_features")
+    for name in ("osm", "osm_classes", "sparse_features"):
+        add_setting(parser, TrainConfig, name)
     add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")
     parser.add_argument(

@@ -18,13 +18,11 @@ from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.text_scorer import BOS, EOS, LN10, UNK
 from nmt.ngram.trie import COUNT, FIRST, LINK, WORD, Words64
 from nmt.ngram.trie_model import TrieModel
+from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 
 BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls
 MEMO = 1 << 14  # steps that are remembered
 T = TypeVar("T", bound=np.generic)
-Floats = NDArray[np.float64]
-Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
 
 
 class Automaton(NamedTuple):

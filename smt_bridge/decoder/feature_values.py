@@ -47,8 +47,7 @@ class PathPhrases(NamedTuple):
 
 
 def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
-    """List the phrases of derivations. `paths`: the options of each derivation, at least one, in target
-    order."""
+    """List the phrases of derivations. `paths`: the options of each, at least one, in target order."""
     option = np.concatenate(paths).astype(np.int64)
     sizes = np.array([len(path) for path in paths])
     opening = np.zeros(len(option), bool)
@@ -56,15 +55,8 @@ def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
     first, last = sentence.first[option], sentence.last[option]
     before_first, before_last = np.roll(first, 1), np.roll(last, 1)
     before_first[opening], before_last[opening] = -2, -1
-    return PathPhrases(
-        option=option,
-        owner=np.repeat(np.arange(len(paths)), sizes),
-        opening=opening,
-        first=first,
-        last=last,
-        before_first=before_first,
-        before_last=before_last,
-    )
+    owner = np.repeat(np.arange(len(paths)), sizes)
+    return PathPhrases(option, owner, opening, first, last, before_first, before_last)
 
 
 def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:
@@ -172,8 +164,7 @@ def search_feature_scores(
 
 
 def sentence_scorer(feature: StatefulFeature, task: SearchTask) -> SentenceScorer:
-    """The scorer of a feature in the search; a new one if the feature was not used there because its weight
-    is 0."""
+    """The scorer of a feature in the search; a new one if it was not used there because its weight is 0."""
     for weighted, scorer in zip(task.model.stateful, task.scorers, strict=True):
         if weighted.feature is feature:
             return scorer
@@ -249,9 +240,7 @@ def phrase_shares(builder: OptionBuilder, task: SearchTask, path: Int32s) -> Flo
     """Weighted feature values of each phrase of a derivation, in the order of the builder's weights: (P + 1,
     D). `path`: its options in target order."""
     columns = phrase_values(builder, task, path)
-    count = len(path) + 1
-    rows = [columns[name] * np.array(weights) for name, weights in builder.weights.items()]
-    return np.hstack([np.zeros((count, 0)), *rows])
+    return np.hstack([columns[name] * np.array(weights) for name, weights in builder.weights.items()])
 
 
 def phrase_values(builder: OptionBuilder, task: SearchTask, path: Int32s) -> dict[str, Floats]:

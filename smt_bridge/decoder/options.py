@@ -220,14 +220,8 @@ def forced_extra(option: ForcedTranslation, table: PhraseTable, node: int) -> Ex
     reordering scores are those of the same phrase pair in the table. `node`: its source node in the table."""
     columns = table.scores.shape[1]
     pair = next((row for row in table.node_rows(node) if table.text(row) == option.words), None)
-    return ExtraOption(
-        option.words,
-        list(option.points),
-        unknown=False,
-        scores=np.full(columns, np.float32(option.log_prob) / np.float32(columns)),
-        pair=pair,
-        raw=option.raw,
-    )
+    scores: Floats = np.full(columns, np.float32(option.log_prob) / np.float32(columns))
+    return ExtraOption(option.words, list(option.points), False, scores, pair, option.raw)
 
 
 # ---- options -----------------------------------------------------------------------------------------------
@@ -260,12 +254,8 @@ class OptionBuilder:
         longest = min(
             max([self.longest, *(option.last - option.first + 1 for option in line.forced)]), len(line.words)
         )
-        owned = {
-            word
-            for option in line.forced
-            if option.exclusive
-            for word in range(option.first, option.last + 1)
-        }  # words covered by an exclusive translation
+        exclusive = (option for option in line.forced if option.exclusive)
+        owned = {word for option in exclusive for word in range(option.first, option.last + 1)}
         gathered = GatheredOptions()
         nodes = self.system.table.nodes(line.words, longest).tolist()
         best = self.rows.best_rows([node for node in nodes if node])
@@ -302,20 +292,8 @@ class OptionBuilder:
             extra_ids,
         )  # fmt: skip
         sizes = np.array([len(rows) for rows in gathered.rows])
-        first, last = np.array(gathered.spans, np.int32).T
-        return Sentence(
-            words=words,
-            table=table,
-            rows=rows,
-            extras=extras,
-            first=np.repeat(first, sizes),
-            last=np.repeat(last, sizes),
-            text=text,
-            start=start,
-            length=length,
-            outside=outside,
-            longest=longest,
-        )
+        first, last = (np.repeat(side, sizes) for side in np.array(gathered.spans, np.int32).T)
+        return Sentence(words, table, rows, extras, first, last, text, start, length, outside, longest)
 
     def word_numbers(self, extras: Sequence[ExtraOption]) -> tuple[list[str], Int32s]:
         """The distinct words of extra options that are not in the table; also returns the ids (W,) of all

@@ -36,8 +36,7 @@ class FeatureSpec:
 
 @dataclass(frozen=True)
 class FeatureSettings:
-    """How features compute their scores. All workers use the same settings, as do resumed jobs and reused
-    tables."""
+    """How features compute their scores; the same for all workers, resumed jobs and reused tables."""
 
     checkpoint: str = "best"
     device: str = "cpu"
@@ -76,23 +75,18 @@ NOT_A_NAME = (
 
 
 class FeatureKind(Protocol):
-    """A kind of feature: an object with these two attributes and a method `load`, such as a class that has
-    them."""
+    """A kind of feature: an object, such as a class, with these attributes and a method `load`."""
 
     @property
     def column(self) -> str:
         """Default name of a feature's column; a number is appended to it."""
-        ...
 
     @property
     def help(self) -> str:
         """One line for --help that says what PATH is and what is computed."""
-        ...
 
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
-        """Load a feature. ConfigError, DataError or CheckpointError with a one-line message if the feature
-        cannot be used."""
-        ...
+        """Load a feature. ConfigError, DataError or CheckpointError, in one line, if it cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +104,6 @@ class LazyKind:
         return bool(self.exported) and run_directory.is_exported(spec.path)
 
     def load(self, spec: FeatureSpec, settings: FeatureSettings) -> "PairFeature":
-        """Import the class and load the feature."""
         module, _, name = (self.exported if self.reads_export(spec) else self.target).partition(":")
         kind: FeatureKind = getattr(importlib.import_module(module), name)
         return kind.load(spec, settings)

@@ -39,7 +39,6 @@ class RunTranslation(Translation):
     run: SavedRun
 
     def __init__(self, run: SavedRun, inverse: bool = False, settings: FeatureSettings | None = None) -> None:
-        """ConfigError for a run of raw text of an unknown language."""
         super().__init__(run, inverse, settings)
         precision = self.settings.precision
         # The context in which the run computes: matrix products in reduced precision, or as usual.
@@ -167,13 +166,8 @@ class MixtureLM(PairFeature):
         self.model = mixture_scorer(path, settings.device, tokenized=True)
         check_reads_words(path, target=self.model.raw)
 
-    @classmethod
-    def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "MixtureLM":
-        return cls(spec.path, settings)
-
     def identity(self) -> str:
-        """Hash of the kind, the settings, and the mixture's file, which contains the checksums of its
-        models."""
+        """Hash of kind, settings, and the mixture's file, which has the checksums of its models."""
         return digest("mixture-lm", [Path(self.path)], self.settings.arithmetic())
 
     def score(self, pairs: WordPairs) -> Values:
@@ -207,10 +201,9 @@ class NeuralLM(PairFeature):
 
     @classmethod
     def load(cls, spec: FeatureSpec, settings: FeatureSettings) -> "NeuralLM | MixtureLM":
-        """Load the run directory of a language model, or a mixture of models from a file of
-        nmt-interpolate."""
+        """Load the run of a language model, or a mixture of models from a file of nmt-interpolate."""
         if language_model.is_mixture(spec.path):
-            return MixtureLM.load(spec, settings)
+            return MixtureLM(spec.path, settings)
         return cls(checkpoint.load_lm(spec.path, settings.checkpoint, settings.device), settings)
 
     def identity(self) -> str:

@@ -102,12 +102,9 @@ class RawLines(Lines):
             else:
                 text.append(unescape(token))
         mixed = placeholders.split(self.source.split("".join(text)))
-        words = [word for word in mixed if not placeholders.is_placeholder(word)]
+        words = [word for word in mixed if word not in placeholders.hidden]
         cased = iter(escape_words(self.source.apply_case(words)))
-        tokens = [
-            placeholders.original(word) if placeholders.is_placeholder(word) else next(cased)
-            for word in mixed
-        ]
+        tokens = [placeholders.hidden.get(word) or next(cased) for word in mixed]
         return words, xml_input.parse_markup(" ".join(tokens), markup)
 
     def convert_tag(self, token: str, brackets: tuple[str, str]) -> str:
@@ -142,8 +139,7 @@ class RawLines(Lines):
 
 
 def copy_match(position: int, word: str) -> Match:
-    """A match that copies the word at `position` of a line, as `TextSide.split` returns it, into the
-    translation."""
+    """A match that copies the word at `position` of a line, as `TextSide.split` returns it."""
     return Match(position, position + 1, glossary.Term(escape_words([word]), word.replace(BLANK, " ")))
 
 
@@ -157,8 +153,7 @@ def force_matches(line: MarkedLine, matches: Sequence[Match]) -> None:
 
 
 def forced_translation(match: Match) -> ForcedTranslation:
-    """The exclusive translation of a term, with log p = 0 and every source word aligned to every target
-    word."""
+    """The exclusive translation of a term, with log p = 0 and all source and target words aligned."""
     term, source = match.term, range(match.end - match.start)
     points = tuple(
         (source_word, target_word) for source_word in source for target_word in range(len(term.words))
@@ -243,8 +238,7 @@ def load(
 def make_decoder(
     hybrid: Hybrid, config: DecoderConfig | None = None, glossary: str = "", cache: bool | Cache = True
 ) -> Decoder:
-    """Create the decoder of a hybrid system whose folder has been read. For the other arguments and for
-    errors see `load`."""
+    """Create the decoder of a hybrid system. For the other arguments and for errors see `load`."""
     config = config or hybrid.decoder_config()
     system = systems.load_ini(ini.read(hybrid.ini), cache)
     return Decoder(system, config, lines=make_lines(hybrid, config.max_line_words, glossary))

@@ -37,12 +37,8 @@ FAST = "fast"  # the folder of the student, which smt-build --student trains
 BEGUN = "build/build.json"  # the first file that smt-build writes, which shows that a build has begun
 SIDES = ("source", "target")
 TEXT = ("language", "normalize", "tokenize", "segment", "case")  # fields of SideConfig that are stored
-NOT_SEARCH = {
-    "nbest",
-    "distinct",
-    "explain",
-    "xml_brackets",
-}  # DecoderConfig fields that system.json must not set
+# fields of DecoderConfig that system.json must not set
+NOT_SEARCH = {"nbest", "distinct", "explain", "xml_brackets"}
 QUICK = 1 << 20  # smaller files (bytes) are verified by checksum whenever the folder is read
 
 Value = int | float | bool | str
@@ -63,8 +59,7 @@ class HybridConfig:
 
 @dataclass
 class Hybrid:
-    """A hybrid system whose folder has been read: its settings, parts, and the text processing of both
-    sides."""
+    """A hybrid system that has been read: its settings, parts, and the text processing of both sides."""
 
     folder: Path
     config: HybridConfig
@@ -86,14 +81,6 @@ class Hybrid:
     def fast(self) -> str:
         """The path of the student's run; empty if the system has none."""
         return str(self.folder / self.config.fast) if self.config.fast else ""
-
-    def source_words(self, line: str) -> list[str]:
-        """Tokenize, case and escape a raw source line."""
-        return self.source.words(line)
-
-    def target_text(self, words: list[str]) -> str:
-        """Unescape, recase and detokenize words of the target side."""
-        return self.target.text(words)
 
     def decoder_config(self) -> DecoderConfig:
         """The decoder settings stored in the system, with defaults for all others."""
@@ -150,8 +137,7 @@ def write_system(folder: Path, config: HybridConfig) -> None:
 
 
 def check_config(config: HybridConfig) -> None:
-    """ConfigError, with the name of the setting, for a setting that is unknown, out of range, or not allowed
-    in a hybrid system."""
+    """ConfigError, with its name, for a setting that is unknown, out of range, or not allowed in a system."""
     for name in SIDES:
         side_config: SideConfig = getattr(config, name)
         settings.check(side_config, f"{name}.")
@@ -232,12 +218,11 @@ def read(folder: Path) -> Hybrid:
 def load_side(
     system_file: Path, name: str, config: SideConfig, parts: Mapping[str, ManifestEntry]
 ) -> TextSide:
-    """Load the text processing of side `name`. `parts`: as system.json lists them. DataError if the truecase
-    model is not among them, or is damaged; ConfigError for a segmentation that the language does not
-    support."""
+    """Load the text processing of side `name`. `parts`: as system.json lists them. DataError for a missing or
+    damaged truecase model; ConfigError for a segmentation that the language does not support."""
     if config.case == "truecase" and truecase_file(name) not in parts:
         raise damaged_error(system_file, f"{truecase_file(name)} is not in its list of files")
-    return side.load(config, str(system_file.parent / truecase_file(name)))
+    return side.load(config, system_file.parent / truecase_file(name))
 
 
 def verify(hybrid: Hybrid) -> None:

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain, count, product
+from pathlib import Path
 from string import ascii_uppercase
 
 from nmt.text import scripts, truecase
@@ -52,13 +53,14 @@ class Placeholders:
         # Z only at the start, so that no stem begins inside another
         stems = (f"ZQ{''.join(letters)}" for letters in chain.from_iterable(endings))
         stem = next(stem for stem in stems if stem not in upper)
-        self.stem, self.hidden = stem, list[str]()
+        self.stem, self.hidden = stem, dict[str, str]()  # placeholder -> text
         self.pattern = re.compile(f"({stem}[A-Z]{{4}})")
 
     def add(self, text: str) -> str:
         """Add a placeholder for `text`, and return it."""
-        self.hidden.append(text)
-        return self.word(len(self.hidden) - 1)
+        word = self.word(len(self.hidden))
+        self.hidden[word] = text
+        return word
 
     def word(self, number: int) -> str:
         """The placeholder with this number: ZQAAAA, ZQAAAB, ..."""
@@ -68,23 +70,13 @@ class Placeholders:
             letters = ascii_uppercase[rest] + letters
         return self.stem + letters
 
-    def number(self, word: str) -> int:
-        """The number of a placeholder, the inverse of `word`."""
-        value = 0
-        for letter in word[len(self.stem) :]:
-            value = value * len(ascii_uppercase) + ascii_uppercase.index(letter)
-        return value
-
     def split(self, words: Sequence[str]) -> list[str]:
         """Split words so that every placeholder is a separate word."""
         return [part for word in words for part in self.pattern.split(word) if part]
 
-    def is_placeholder(self, word: str) -> bool:
-        return self.pattern.fullmatch(word) is not None
-
     def original(self, word: str) -> str:
         """The text that a placeholder stands for; any other word is returned unchanged."""
-        return self.hidden[self.number(word)] if self.is_placeholder(word) else word
+        return self.hidden.get(word, word)
 
 
 def hide_protected(line: str, blank: str = " ") -> tuple[str, Placeholders]:
@@ -228,7 +220,7 @@ def restore_text(text: str, placeholders: Placeholders) -> str:
     return "".join(restored).strip(" ")
 
 
-def load(config: SideConfig, path: str) -> TextSide:
+def load(config: SideConfig, path: Path) -> TextSide:
     """Create a side's text processing. `path`: its truecase model, which is read only if text is truecased.
     DataError for a file that is missing or not a truecase model; ConfigError for a segmentation that the
     language does not support."""

@@ -59,8 +59,7 @@ def parse_weights(lines: Iterable[tuple[int, str]], name: str) -> Weights:
 
 def read_weights(path: str | Path) -> Weights:
     """Read a weight file, or the [weight] section of a moses.ini with the sparse weights that its
-    [weight-file] names. DataError, with the line, for a line that is not a weight, and if there are no
-    weights."""
+    [weight-file] names. DataError, with the line, for one that is not a weight, and if there are none."""
     name, lines = files.name_of(path), list(files.read_lines(path))
     numbered, sparse = list(enumerate(lines, 1)), SparseWeights()
     if any(line.lstrip().startswith("[") for line in lines):
@@ -144,7 +143,6 @@ class FeatureLine:
             return ReorderingType().scores
 
     def error(self, problem: str) -> ConfigError:
-        """Make an error whose message names this line."""
         return ConfigError(f"{self.location}: {problem}")
 
     def truth(self, key: str, default: bool = False) -> bool:
@@ -222,8 +220,7 @@ class Ini:
 
 
 def read(path: str) -> Ini:
-    """Read a moses.ini. DataError for any other file, for the old format, and for lines that Moses would
-    refuse."""
+    """Read a moses.ini. DataError for other files, the old format, and lines that Moses would refuse."""
     with files.open_bytes(path) as stream:
         text = stream.read()
     return parse(path, [files.decode(line, path, number) for number, line in enumerate(text.split(b"\n"), 1)])
@@ -240,15 +237,8 @@ def parse(path: str, lines: list[str]) -> Ini:
     weights = sections.get("weight", Section(len(lines) - (lines[-1] == "") - 1))
     weight_rows = {text.split()[0].removesuffix("="): row for row, text in weights.values}
     parsed = parse_weights([(row + 1, text) for row, text in weights.values], path)
-    return Ini(
-        path=path,
-        lines=lines,
-        features=features,
-        weight_rows=weight_rows,
-        weights=parsed,
-        weight_end=max([weights.row, *weight_rows.values()]) + 1,
-        sections=sections,
-    )
+    weight_end = max([weights.row, *weight_rows.values()]) + 1
+    return Ini(path, lines, features, weight_rows, parsed, weight_end, sections)
 
 
 def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
@@ -331,8 +321,7 @@ def remove_column(ini: Ini, name: str, column: int, path: str | None = None) -> 
 
 
 def column_weights(ini: Ini, feature: FeatureLine) -> list[float]:
-    """The weights of a feature with columns. ConfigError for one that has only sparse values, and as from
-    `feature_weights`."""
+    """The weights of a feature with columns. ConfigError for a sparse one, and as from `feature_weights`."""
     if not feature.scores:
         raise feature.error(f"{feature.name} has only sparse values; name a feature with a table")
     return feature_weights(ini, feature)
@@ -499,8 +488,7 @@ def check_holds(location: str, path: str, blanks: bool = False) -> None:
 
 
 def find_table(path: str, root: str) -> Path | None:
-    """Find a table as Moses does: below `root`, under its path or the path with .gz. None if neither
-    exists."""
+    """Find a table as Moses does: below `root`, by its path or the path with .gz. None if there is none."""
     for name in (path, f"{path}.gz"):
         candidate = Path(root) / name
         if candidate.exists():
@@ -539,15 +527,13 @@ def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
 
 
 def folder_beside(ini: Ini) -> str:
-    """The ini's folder, if one of its paths exists relative to it but not to the working directory; otherwise
-    an empty string."""
+    """The ini's folder, if one of its paths exists there but not in the working directory, else ""."""
     folder = str(Path(ini.path).parent)
     return folder if path_only_in(ini, folder, ".") else ""
 
 
 def path_only_in(ini: Ini, folder: str, second: str) -> str:
-    """The first of the ini's paths that exists relative to `folder`, but not to `second`, or an empty
-    string."""
+    """The first of the ini's paths that exists relative to `folder`, but not to `second`, else ""."""
     paths = (path for path in ini.paths if search_roots(path, [folder]) and not search_roots(path, [second]))
     return next(paths, "")
 
@@ -586,8 +572,7 @@ def with_weight_file(ini: Ini, path: str) -> Ini:
 
 
 def search_roots(path: str, roots: Sequence[str | Path]) -> str:
-    """Look up a path in the folders `roots`: returns the absolute path in the first one in which it exists,
-    or an empty string."""
+    """Look up a path in folders: the absolute path in the first one in which it exists, else ""."""
     for root in roots:
         candidate = os.path.abspath(os.path.join(root, path))
         if any(os.path.exists(candidate + ending) for ending in PATH_ENDINGS):

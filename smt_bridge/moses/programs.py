@@ -30,11 +30,6 @@ class Installation:
 
     root: Path
 
-    @property
-    def bin(self) -> Path:
-        """The folder of the programs."""
-        return self.root / "bin"
-
     def program(self, name: str) -> Path:
         """The path of a program or script, given relative to `root`. ConfigError if it does not exist."""
         path = self.root / name
@@ -51,10 +46,9 @@ def find_installation(folder: str | None) -> Installation:
             "no Moses: give --moses DIR, or set MOSES_HOME to the folder with bin/ and scripts/"
         )
     installation = Installation(Path(root).absolute())
-    if not os.access(installation.program("bin/moses"), os.X_OK):
-        raise ConfigError(
-            f"{installation.bin / 'moses'}: cannot be executed; build it, or make it so (chmod +x)"
-        )
+    program = installation.program("bin/moses")
+    if not os.access(program, os.X_OK):
+        raise ConfigError(f"{program}: cannot be executed; build it, or make it so (chmod +x)")
     return installation
 
 
@@ -219,7 +213,7 @@ def tune(
         command: list[str | Path] = ["perl", moses.program(TUNE)]
         command += [ended_text(text, work), Path(reference).absolute()]
         command += [moses.program("bin/moses"), write_absolute_ini(ini, work)]
-        command += ["--mertdir", moses.bin, "--working-dir", work]
+        command += ["--mertdir", moses.root / "bin", "--working-dir", work]
         command += ["--nbest", str(options.n_best), "--predictable-seeds"]
         command += [f"--decoder-flags=-threads {options.threads} -v 0"]
         command += ["--maximum-iterations", str(options.iterations), *METHODS[options.method]]
@@ -240,7 +234,7 @@ def tune(
 
 def check_megam(moses: Installation) -> None:
     """ConfigError if the optimizer of `pro` is missing, as Moses' script would try to download it."""
-    path = moses.bin / "megam_i686.opt"
+    path = moses.root / "bin" / "megam_i686.opt"
     if not os.access(path, os.X_OK):
         raise ConfigError(
             f"--method pro: needs the program megam as {path}, which does not exist, and Moses would try to "
@@ -269,8 +263,7 @@ def log_failure(folder: Path, started: float) -> str:
 
 
 def common_stem(references: Sequence[str]) -> str:
-    """The stem by which several references are named in Moses' scripts: ref0 ref1 ref2 -> ref. ConfigError
-    for other names."""
+    """The stem of several references for Moses' scripts: ref0 ref1 ref2 -> ref. ConfigError for others."""
     stem = references[0].removesuffix("0")
     if list(references) != [f"{stem}{number}" for number in range(len(references))]:
         raise ConfigError(

@@ -20,9 +20,9 @@ from nmt.io import files
 from nmt.metrics import BleuScore, BleuStatistics, ChrfScore, ChrfStatistics
 from nmt.search.config import MBRConfig
 from nmt.search.mbr import Evidence, Ints, choose, evidence
-from nmt.text.tokenize import unescape
 from smt_bridge.moses.ini import Weights, tuned_names
 from smt_bridge.moses.sparse_weights import is_sparse
+from smt_bridge.nbest.union import unescaped_text
 
 log = logging.getLogger(__name__)
 
@@ -134,11 +134,6 @@ class TunedRisk(Chooser):
 def format_scales(scales: Sequence[float]) -> str:
     """Format the scales for --mbr-scale."""
     return " ".join(f"{scale:g}" for scale in scales)
-
-
-def unescaped_text(words: Sequence[str]) -> str:
-    """The text without Moses' escapes, as nmt-translate writes it."""
-    return " ".join(map(unescape, words))
 
 
 def texts_as_written(entries: Sequence[NbestEntry]) -> dict[str, str]:

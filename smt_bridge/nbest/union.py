@@ -157,14 +157,14 @@ def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[fr
     also the features that they lack and that the text's first entry in another list has."""
     if len(groups) == 1:
         return groups[0], [frozenset([0])] * len(groups[0])
-    holders: dict[tuple[str, ...], dict[int, Hypothesis]] = {}
+    holders: dict[str, dict[int, Hypothesis]] = {}
     for number, group in enumerate(groups):
         for hypothesis in group:
-            holders.setdefault(text_key(hypothesis), {}).setdefault(number, hypothesis)
+            holders.setdefault(unescaped_text(hypothesis.text), {}).setdefault(number, hypothesis)
     entries, lists = [], []
     for number, group in enumerate(groups):
         for hypothesis in group:
-            by_list = holders[text_key(hypothesis)]
+            by_list = holders[unescaped_text(hypothesis.text)]
             if number != min(by_list):
                 continue  # an entry of the first list that has this text stands for it
             for later in sorted(set(by_list) - {number}):
@@ -175,9 +175,9 @@ def union(groups: Sequence[list[Hypothesis]]) -> tuple[list[Hypothesis], list[fr
     return entries, lists
 
 
-def text_key(hypothesis: Hypothesis) -> tuple[str, ...]:
+def unescaped_text(words: Sequence[str]) -> str:
     """The text without Moses' escapes, as nmt-translate writes it."""
-    return tuple(map(unescape, hypothesis.text))
+    return " ".join(map(unescape, words))
 
 
 def add_word_penalty(sentence: NbestSentence) -> None:

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from nmt.compute.compiled import njit
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
+from smt_bridge.tables.cooccurrence import Floats, Ints, Numbers
 from smt_bridge.tables.filter import split
 
-Numbers = NDArray[np.int32]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 MIX = np.int64(-7046029254386353131)  # 2^64 / golden ratio
@@ -73,8 +71,7 @@ def extend(key: np.int64, word: np.int64) -> np.int64:
 
 @njit
 def span_keys(words: Numbers, start: int, end: int) -> Ints:
-    """Keys of all spans of the phrase words[start : end] of L words: (L, L + 1), of its words i to j - 1 at
-    [i, j]"""
+    """Keys of all spans of the L words words[start : end]: (L, L + 1), of words i to j - 1 at [i, j]"""
     length = end - start
     keys = np.zeros((length, length + 1), np.int64)
     for i in range(length):
@@ -85,8 +82,7 @@ def span_keys(words: Numbers, start: int, end: int) -> Ints:
 
 @njit
 def find_row(keys: Ints, slots: Ints, key: np.int64) -> int:
-    """The row of a pair by its key in `keys` (rows,); NO_ROW if there is none. `slots`: an open-addressing
-    hash table of rows."""
+    """The row of a pair by its key in `keys` (rows,), or NO_ROW. `slots`: an open-addressing hash table."""
     slot = key & (len(slots) - 1)
     while slots[slot] != NO_ROW and keys[slots[slot]] != key:
         slot = (slot + 1) & (len(slots) - 1)

@@ -6,21 +6,17 @@ from collections.abc import Iterator, Sequence
 from itertools import compress, islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from nmt.errors import ConfigError, DataError
 from nmt.formats import phrase_table
 from nmt.formats.phrase_table import PhrasePair
 from smt_bridge.extraction.config import PruneConfig, significance_threshold
 from smt_bridge.tables import filter as filter_table
-from smt_bridge.tables.cooccurrence import Cooccurrences, significances
-from smt_bridge.tables.entropy_pruning import TablePairs
+from smt_bridge.tables.cooccurrence import Cooccurrences, Ints, significances
+from smt_bridge.tables.entropy_pruning import Bools, TablePairs
 from smt_bridge.tables.filter import FilterPaths, Occurring, RowObserver
 
 log = logging.getLogger(__name__)
-
-Bools = NDArray[np.bool_]
-Ints = NDArray[np.int64]
 
 
 class Pruner:
@@ -59,8 +55,7 @@ class Pruner:
         return keep
 
     def check_texts(self, counts: Ints) -> None:
-        """DataError if no pair seen so far occurs in the texts. `counts` (R, 3): those of a block, see
-        `Cooccurrences.count`."""
+        """DataError if no pair seen so far occurs in the texts. `counts` (R, 3): as from `Cooccurrences`."""
         self.together += int((counts[:, 2] > 0).sum())
         if not self.together and self.texts:
             raise DataError(

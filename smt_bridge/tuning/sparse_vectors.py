@@ -97,11 +97,6 @@ class SparseColumns:
         """The columns of some hypotheses: (n,)"""
         return replace(self, vectors=self.vectors[indices])
 
-    def entries(self, row: int) -> tuple[Ints, Floats]:
-        """The columns in which a hypothesis is not 0, and its values there."""
-        part = slice(*self.cut[self.vectors[row] : self.vectors[row] + 2].tolist())
-        return self.column[part], self.value[part]
-
     def groups(self, starts: Ints) -> Iterator["SparseGroup"]:
         """Yield the hypotheses of each sentence, those from starts[s] to starts[s + 1] - 1."""
         sizes = np.diff(self.cut)

@@ -36,8 +36,7 @@ def silent(done: int, total: int) -> None:
 
 
 class Tuner(Protocol):
-    """Finds weights under which the hypotheses that score highest in each list of a pool have a high corpus
-    BLEU."""
+    """Finds weights under which the best hypotheses of the lists of a pool have a high corpus BLEU."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     # A tuner that also tunes the weights of sparse features, which follow the D others, has a class variable
@@ -57,7 +56,6 @@ class Tuner(Protocol):
         them with their BLEU on the pool. `start`: weights to start from, (D,); None if the user gave none.
         `others`: further starting points, (D,) each. The result depends on all of these and on the seed, but
         never on `threads`. All weights are 0 if every feature is constant."""
-        ...
 
 
 # ---- runs with several seeds -------------------------------------------------------------------------------
@@ -68,8 +66,7 @@ log = logging.getLogger(__name__)
 
 
 def check_sparse(tuner: Tuner, names: Sequence[str], method: str) -> None:
-    """ConfigError if there are sparse features, of these names, that the tuner does not take. `method`: its
-    name."""
+    """ConfigError for sparse features, of these names, that the tuner does not take. `method`: its name."""
     if names and not getattr(tuner, "takes_sparse", False):
         raise ConfigError(
             f"--method {method} does not tune sparse features such as {names[0]}; use --method kbmira, or "
@@ -100,8 +97,7 @@ def read_start(path: str, names: Sequence[str], sparse: Sequence[str] = ()) -> F
 
 
 def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
-    """The weights `start`, or equal ones if it is None, normalized, with the BLEU that they reach on the
-    pool."""
+    """The weights `start`, or equal ones if it is None, normalized, with their BLEU on the pool."""
     start = equal_weights(pool) if start is None else start
     weights = pool.normalize(np.where(pool.constant(), 0.0, start))
     return TuningPoint(weights, pool.bleu(weights))

@@ -262,7 +262,7 @@ def test_a_moved_system_translates_the_same(built: Path, tmp_path: Path, command
     texts = BuildTexts(built / "build")
     chosen = json.loads((built / "build" / evaluation.FILE).read_text())["chosen"]
     words = (built / "build" / "dev" / evaluation.OUTPUTS / chosen).read_text().split("\n")[:5]
-    expected = [hybrid.read(built).target_text(line.split(" ")) for line in words]
+    expected = [hybrid.read(built).target.text(line.split(" ")) for line in words]
     done = command(
         "smt-decode", moved, "-q", input="".join(f"{line}\n" for line in texts.lines("raw.source")[:5])
     )

@@ -14,10 +14,18 @@ from nmt.io import manifest
 from nmt.serve import served
 from nmt.serve.config import EngineConfig
 from nmt.serve.engine import TranslateOptions
+from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.engines import HybridSystem, PhraseBased, PhraseEngine
+from smt_bridge.engines import (
+    HybridSystem,
+    PhraseBased,
+    PhraseEngine,
+    describe_features,
+    score_descriptions,
+)
 from smt_bridge.hybrid import decoder
+from smt_bridge.moses.reordering import ReorderingType
 
 MODELS = Path(__file__).resolve().parents[1] / "models"
 MODEL = MODELS / "phrase-based"
@@ -219,3 +227,26 @@ def test_features_have_names_and_weights(engine: PhraseEngine, hybrid: PhraseEng
 def test_and_the_words_of_its_model(hybrid: PhraseEngine) -> None:
     (one,) = hybrid.translate("the house is &quot; small .", TranslateOptions(tokenized=True), GO).hypotheses
     assert one.text == " ".join(one.words) and "&quot;" in one.words
+
+
+# ---- test descriptions of features -------------------------------------------------------------------------
+
+
+def test_each_printed_score_has_its_weight() -> None:
+    system = systems.load(str(MODEL), False)
+    rows = describe_features(system)
+    assert {one.name: len(one.weights) for one in rows} == system.sizes
+    assert all(one.what for one in rows)
+    assert all(len(one.scores) in (0, len(one.weights)) for one in rows)
+
+
+def test_columns_beyond_those_of_moses_are_numbered() -> None:
+    kind = ReorderingType()
+    assert score_descriptions("PhraseDictionaryMemory", 6, kind)[4:] == ["column 5", "column 6"]
+    assert (
+        score_descriptions("PhraseDictionaryMemory", 2, kind) == []
+        and len(score_descriptions("LexicalReordering", 6, kind)) == 6
+    )
+    assert score_descriptions("Mine", 2, kind) == []
+    collapsed = ReorderingType.parse("hier-mslr-bidirectional-fe-collapseff")
+    assert len(score_descriptions("LexicalReordering", 2, collapsed)) == 2

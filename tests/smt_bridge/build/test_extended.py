@@ -151,7 +151,7 @@ def check_system(build: Build) -> None:
     assert len(tuned["OpSequenceModel0"]) == 5 and "NNJM0" in tuned
     outputs = list(files.read_lines(build.work / "dev" / evaluation.OUTPUTS / chosen))
     raw = evaluation.comparison_lines(build, "raw.source")
-    text = hybrid.read(moved).target_text
+    text = hybrid.read(moved).target.text
     assert load(str(moved)).translate(raw) == [text(line.split(" ")) for line in outputs]
     facts = report.gather_facts(build)
     assert {"operation sequence model", "language model of word classes"} <= set(facts.bleu_without)

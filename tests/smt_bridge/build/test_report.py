@@ -136,6 +136,7 @@ def test_names_and_texts_are_escaped() -> None:
         reason=NASTY,
         candidates=[SystemFacts(NASTY, 1.0, note=NASTY)],
         bleu_without={NASTY: 1.0},
+        p_values={},
         sizes={NASTY: 1},
         steps=[StepFacts(NASTY, 1.0)],
         networks=[NetworkFacts(NASTY, NASTY, 1, curves={"dev cost": [(1, 2.0)]})],
@@ -148,9 +149,9 @@ def test_names_and_texts_are_escaped() -> None:
     assert page.count('<script type="application/json"') == 1  # what looks like a mark stays as it is
 
 
-def test_what_is_not_known_has_no_section() -> None:
-    page = html(Facts("it", DEV[:1], 1.0), samples=2)
-    assert re.findall("<h2>(.*?)</h2>", page)[:2] == ["The system", "Development set"]
+def test_without_networks_there_is_no_section_of_them() -> None:
+    titles = re.findall("<h2>(.*?)</h2>", html(replace(FACTS, networks=[]), samples=2))
+    assert "Networks" not in titles and {"The system", "Steps", "Development set"} <= set(titles)
 
 
 def test_the_same_facts_give_the_same_file(tmp_path: Path) -> None:

@@ -251,7 +251,7 @@ def test_files_beside_a_translation(hybrid_system: Path, tmp_path: Path) -> None
     raw(tmp_path, hybrid_system, *options, "--n-best", 3)
     read = {name: (tmp_path / name).read_text(encoding="utf-8").split("\n")[:-1] for name in names}
     hybrid = folder.read(hybrid_system)
-    assert read["source-words"] == [" ".join(hybrid.source_words(line)) for line in RAW]
+    assert read["source-words"] == [" ".join(hybrid.source.words(line)) for line in RAW]
     assert [len(read[name]) for name in names[:1]] == [3]
     entries = [nbest.parse(line, "list") for line in read["n-best-list"]]
     first = [next(entry for entry in entries if entry.sentence == number) for number in range(3)]

@@ -1,5 +1,5 @@
 """Feature values of derivations: multiplied by the weights they give the total, and each equals its
-definition; the features of a system in words."""
+definition."""
 
 import math
 from itertools import pairwise
@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from smt_bridge.decoder import feature_values
-from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.decoder import Decoder
-from smt_bridge.decoder.feature_descriptions import describe_scores, score_descriptions
 from smt_bridge.moses.reordering import ReorderingType
 from tests.smt_bridge.decoder.models import (
     check_totals,
@@ -196,28 +194,3 @@ def test_the_table(tmp_path: Path) -> None:
         for column in zip(*([float(cell) for cell in row[5:]] for row in table), strict=True):
             assert math.isclose(sum(column[:-1]), column[-1], abs_tol=2e-5)
     assert [row[1] for row in tables[1]].count("end") == 3
-
-
-# ---- test descriptions of features -------------------------------------------------------------------------
-
-MODEL = Path(__file__).resolve().parents[2] / "models" / "phrase-based"
-
-
-def test_each_printed_score_has_its_weight() -> None:
-    system = systems.load(str(MODEL), False)
-    rows = describe_scores(system)
-    assert {one.name: len(one.weights) for one in rows} == system.sizes
-    assert all(one.what for one in rows)
-    assert all(len(one.scores) in (0, len(one.weights)) for one in rows)
-
-
-def test_columns_beyond_those_of_moses_are_numbered() -> None:
-    kind = ReorderingType()
-    assert score_descriptions("PhraseDictionaryMemory", 6, kind)[4:] == ["column 5", "column 6"]
-    assert (
-        score_descriptions("PhraseDictionaryMemory", 2, kind) == []
-        and len(score_descriptions("LexicalReordering", 6, kind)) == 6
-    )
-    assert score_descriptions("Mine", 2, kind) == []
-    collapsed = ReorderingType.parse("hier-mslr-bidirectional-fe-collapseff")
-    assert len(score_descriptions("LexicalReordering", 2, collapsed)) == 2

@@ -152,8 +152,8 @@ def test_raw_text_is_the_chain_of_commands(hybrid_system: Path) -> None:
     made, hybrid = smt_bridge.load(str(hybrid_system)), folder.read(hybrid_system)
     engine = Decoder.load(str(hybrid_system / "moses.ini"))
     for line in ["Paris is small.", '"I see," the man isn\'t: Paris']:
-        words = engine.translate([" ".join(hybrid.source_words(line))])[0].split(" ")
-        assert made.translate([line]) == [hybrid.target_text(words)]
+        words = engine.translate([" ".join(hybrid.source.words(line))])[0].split(" ")
+        assert made.translate([line]) == [hybrid.target.text(words)]
 
 
 KEPT = (

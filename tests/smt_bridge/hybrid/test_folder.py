@@ -44,8 +44,8 @@ def test_what_is_written_is_read_wherever_the_folder_is(tmp_path: Path) -> None:
     assert found.decoder_config().stack == 7 and found.decoder_config().neural_beam == 500
     assert found.ini == f"{moved}/moses.ini" and found.glossary == f"{moved}/terms"
     assert set(found.parts) == {"moses.ini", "table", "reordering", "lm0", "terms", "truecase.target"}
-    assert found.source_words("Don't go!") == ["Don", "&apos;t", "go", "!"]
-    assert found.target_text(["vive", "Paris", "!"]) == "Vive Paris !"
+    assert found.source.words("Don't go!") == ["Don", "&apos;t", "go", "!"]
+    assert found.target.text(["vive", "Paris", "!"]) == "Vive Paris !"
     folders.verify(found)
 
 
