@@ -60,7 +60,7 @@ def parser() -> options.Parser:
         "--preset",
         default="",
         metavar="NAME",
-        help="preset of settings; default: by the number of pairs and --minutes",
+        help="preset of settings; default: by the number of pairs",
     )
     parser.add_argument(
         "--fast",

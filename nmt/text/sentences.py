@@ -162,7 +162,7 @@ def split_line(line: str, language: str = "") -> SplitLine:
 
 
 def sentence_separator(language: str) -> str:
-    """What to put between sentences where the source has nothing: a blank, unless the script has none."""
+    """The text between sentences where the source has nothing: a blank, unless the script has none."""
     return "" if is_spaceless(language) else " "
 
 

@@ -60,7 +60,7 @@ class Text:
 
     @property
     def languages(self) -> list[str]:
-        """Source and target."""
+        """The two language codes, of the source and the target."""
         return self.direction.split(":")[1].split("-")
 
     @property

@@ -57,7 +57,7 @@ EXTENDED_PARTS = {f"{kind}0": words for kind, words in EXTENDED_FEATURES.items()
 
 @dataclass
 class Evaluation:
-    """What FILE stores: cased BLEU of the development set, 0 to 1, on the tokens of the phrase table."""
+    """The contents of FILE: cased BLEU of the development set, 0 to 1, on the tokens of the phrase table."""
 
     chosen: str  # the phrase-based system that the build went on with, or HYBRID
     bleu: dict[str, float]  # of each system on `comparison_lines`

@@ -82,9 +82,9 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     return args
 
 
-def check_unused(given: Sequence[str], names: Sequence[str], reason: str) -> None:
-    """ConfigError, with `reason`, for a given option that is one of `names`."""
-    if useless := [name for name in given if name in names]:
+def check_unused(changed: Sequence[str], names: Sequence[str], reason: str) -> None:
+    """ConfigError, with `reason`, for an option of `changed` that is one of `names`."""
+    if useless := [name for name in changed if name in names]:
         raise ConfigError(f"{options.flags(useless[:1])}: {reason}")
 
 

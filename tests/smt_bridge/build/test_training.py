@@ -166,10 +166,10 @@ def test_a_finished_network_is_not_trained_again(
     train(joint)
     assert trained == ["runs/attention", "runs/joint"]
     assert taken == [("attention", None), ("joint", [12])]  # the mean of the last; the best
-    memory = tmp_path / attention.output / "matmul.tsv"
+    memory = tmp_path / "networks" / attention.name / "matmul.tsv"
     noted = memory.read_bytes()
     assert b"\tmkl\t" in noted
     memory.unlink()  # as after a kill just before it is written
-    (tmp_path / attention.output / "version").touch()
+    (tmp_path / "networks" / attention.name / "version").touch()
     train(attention)
     assert len(trained) == 2 and memory.read_bytes() == noted
