@@ -347,7 +347,7 @@ class VariableCell(ConfiguredCell):
         return (make_mask(m, self.hidden, self.scheduler.sharpness) > 0).sum(1)
 
     def project(self, inputs: Tensor) -> Tensor:
-        """The part that depends on the words alone, x and v x + b: (N, E) -> (N, E + 1). The products need m."""
+        """The part that depends on the words alone, x and v x + b: (N, E) -> (N, E + 1). They need m."""
         return torch.cat([inputs, self.scheduler.project(inputs)], 1)
 
     def advance(self, x: Tensor, state: Tensor, context: Tensor | None = None) -> Tensor:
