@@ -170,8 +170,7 @@ def test_tuneable(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "kind",
     (
-        "msd-bidirectional-fe wbe-msd-bidirectional-fe phrase-msd-bidirectional-fe-allff "
-        "fe-msd-bidirectional"
+        "msd-bidirectional-fe wbe-msd-bidirectional-fe phrase-msd-bidirectional-fe-allff fe-msd-bidirectional"
     ).split(),
 )
 def test_reordering_types(kind: str, tmp_path: Path) -> None:
