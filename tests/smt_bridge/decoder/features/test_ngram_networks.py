@@ -214,7 +214,7 @@ def test_refused(
     assert "language model" in refused(command("smt-decode", folder, "--quiet", input="a\n"))
     ini = (folder / "moses.ini").read_text()
     (folder / "moses.ini").write_text(ini.replace(str(tiny / "run"), "nowhere"))
-    assert "nowhere found neither in the current folder nor beside the ini" in refused(
+    assert "nowhere found neither beside the ini nor in the current folder" in refused(
         command("smt-decode", folder, input="a\n")
     )
 
