@@ -83,7 +83,7 @@ def compile_model(
     stderr. Errors as from `compile_tables`, `compile_lm` and `read_lines`, but UserError if the disk is
     full."""
     names = {model.table: TABLE} | ({model.reordering: TABLE} if model.reordering else {})
-    with files.naming_full_disk(folder):
+    with files.naming_unwritten(folder):
         (folder / TABLE).mkdir()
         compile_tables(model.table, model.columns, model.reordering, folder / TABLE, config, visible)
         for number, path in enumerate(model.lms):

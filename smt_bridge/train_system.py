@@ -341,7 +341,7 @@ def estimate_lm(training: SystemTraining, text: str, name: str, order: int, job:
     settings = estimators.KneserNeyConfig(order=order, discount_fallback=estimators.FALLBACK_DISCOUNTS)
     with ExitStack() as stack:
         counts, storage = count(training, text, stack, order, job)
-        with files.naming_full_disk(path):
+        with files.naming_unwritten(path):
             model = estimators.kneser_ney_model(*counts, settings, storage)
         with Progress(model.size, "n-grams", title="writing") as progress:
             count_models.write_arpa(model, path, progress.add)

@@ -97,7 +97,7 @@ class Findings:
                 log.info("%s", line)
             return
         directory = Path(output)
-        with files.naming_full_disk(directory):
+        with files.naming_unwritten(directory):
             directory.mkdir(parents=True, exist_ok=True)
         paths = [directory / f"{name}.tsv"]
         files.write_text(paths[0], self.table.lines())

@@ -179,11 +179,11 @@ def new_folder(folder: str) -> Iterator[Path]:
     files are moved there if that is an empty folder; if it fails, it is removed. UserError for an OSError,
     also one from the block."""
     part = Path(f"{os.path.realpath(folder)}.part{os.getpid()}")
-    with files.naming_full_disk(folder):
+    with files.naming_unwritten(folder):
         created = files.make_parents(part)
         part.mkdir()
     try:
-        with files.naming_full_disk(folder):
+        with files.naming_unwritten(folder):
             yield part
             if os.path.isdir(folder):  # perhaps the working folder of a shell, or a mounted one: it stays
                 for path in sorted(part.iterdir(), key=lambda path: path.name == CONFIG):

@@ -92,7 +92,7 @@ class LogFile(logging.FileHandler):
     is not a log, for instance a text that was named by mistake."""
 
     def __init__(self, path: str, command: str) -> None:
-        with files.naming_full_disk(path):
+        with files.naming_unwritten(path):
             files.make_parents(path)
             if os.path.isfile(path):
                 with open(path, "rb") as stream:

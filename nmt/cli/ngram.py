@@ -182,7 +182,7 @@ def estimate(
     """Estimate a model from the words and n-grams of a text, and write it to --output. `storage`: of a
     Kneser-Ney model; `clock`: when counting began, by time.monotonic. DataError for too few counts to compute
     discounts, UserError if the disk is full."""
-    with files.naming_file(args.input), files.naming_full_disk(args.output):
+    with files.naming_file(args.input), files.naming_unwritten(args.output):
         if args.estimator in ESTIMATORS:
             model = estimators.smoothed_model(*counts, config, args.estimator)
         else:
@@ -322,7 +322,7 @@ def compile_action(argv: Sequence[str]) -> None:
     in_memory = MEMORY_TO_COMPILE * disk_counts.text_size(args.model) <= memory_limit(args)
     storage = MEMORY if in_memory else ArrayStorage(Path(args.output).resolve().parent)
     with arguments.new_folder(args.output, "nmt-ngram compile", mapped.UNFINISHED):
-        with files.naming_full_disk(args.output):
+        with files.naming_unwritten(args.output):
             model = count_models.read_arpa(args.model, storage)
         write_folder(args, model, args.model, storage)
     size = sum(path.stat().st_size for path in Path(args.output).iterdir())
@@ -335,7 +335,7 @@ def compile_action(argv: Sequence[str]) -> None:
 def write_folder(args: argparse.Namespace, model: NgramModel, source: str, storage: ArrayStorage) -> None:
     """Compile a model, write it to the existing folder --output, and verify it. `source`: the file that it
     was made from; `storage`: of temporary arrays. UserError if the disk is full."""
-    with files.naming_full_disk(args.output):
+    with files.naming_unwritten(args.output):
         compiled = trie_build.compile_model(model, args.quantize, storage)
     mapped.write_record(Path(args.output), compiled, [str(source)])
     trie_model.load_trie(args.output, verify=True)  # on this machine it is verified from now on

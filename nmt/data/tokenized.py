@@ -103,7 +103,7 @@ class ListedText:
             yield from rows if used is None else compress(rows, used)
 
 
-@files.naming_full_disk("temporary file")
+@files.naming_unwritten("temporary file")
 def filter_lines(corpus: CorpusConfig) -> bytearray:
     """Apply the filters of a corpus: 1 for each line that is kept, else 0. Logs the reasons for dropped
     lines. DataError if no line is left, and as from `files.parallel`; UserError if the temporary file of

@@ -406,7 +406,7 @@ def cannot_write(name: str | Path, error: OSError) -> UserError:
 
 
 @contextmanager
-def naming_full_disk(output: str | Path) -> Iterator[None]:
+def naming_unwritten(output: str | Path) -> Iterator[None]:
     """Turn an OSError, such as that of a full disk, into a UserError that names the output."""
     try:
         yield

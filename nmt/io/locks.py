@@ -42,7 +42,7 @@ def locked(folder: str | Path, command: str, wait: bool = False, patience: float
     folder = Path(folder)
     path = folder / FILE
     is_new = not folder.exists()
-    with files.naming_full_disk(folder):
+    with files.naming_unwritten(folder):
         above = files.make_parents(folder)
     try:
         lock = acquire(folder, math.inf if wait else time.monotonic() + patience)
@@ -143,7 +143,7 @@ class WorkFolders:
         """
         parent = Path(tempfile.gettempdir()) if output == "-" else Path(output).parent
         self.sweep(parent)
-        with files.naming_full_disk(parent):
+        with files.naming_unwritten(parent):
             created = files.make_parents(parent / self.command)
             folder = Path(tempfile.mkdtemp(prefix=f"{self.command}.", dir=parent))
         # Another command that starts now may take the empty folder for an abandoned one, and remove it.

@@ -103,7 +103,7 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
         sync(part)
     after = previous | {name: [entry(part)] for name, part in parts.items()}
     save(folder, after | {name: [*after[name], *previous.get(name, [])] for name in parts})
-    with files.naming_full_disk(folder):
+    with files.naming_unwritten(folder):
         for name, part in parts.items():
             os.replace(part, folder / name)
         forgotten = set(drop)
@@ -114,7 +114,7 @@ def publish(folder: str | Path, parts: Mapping[str, Path], drop: Iterable[str] =
 
 def sync(path: Path) -> None:
     """Wait until a file is on the disk. UserError if that fails."""
-    with files.naming_full_disk(path), open(path, "rb") as stream:
+    with files.naming_unwritten(path), open(path, "rb") as stream:
         os.fsync(stream.fileno())
 
 

@@ -66,7 +66,7 @@ def write(
     class; `sources`: the files that they were made from. The manifest is written last: with it the folder is
     complete. UserError if that fails."""
     contents = {"format": FORMAT, "kind": kind, "numbers": dict(numbers), "sources": list(sources)}
-    with files.naming_full_disk(folder):
+    with files.naming_unwritten(folder):
         for name, array in arrays.items():
             save_array(folder / f"{name}{ENDING}", array)
     files.write_text(folder / CONTENTS, [json.dumps(contents, indent=1)])

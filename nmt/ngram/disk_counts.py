@@ -98,7 +98,7 @@ def count_within(
     and log where. Returns the counts, and the storage in that folder for estimating a model. UserError that
     names the output if the disk is full."""
     folder = stack.enter_context(WORK.make(str(output)))
-    with files.naming_full_disk(output):
+    with files.naming_unwritten(output):
         log.info("counting on disk with %.1f GB of memory (--memory): %s", memory / 1e9, folder)
         return count_on_disk(lines, settings, folder, rows_in_memory(memory)), ArrayStorage(folder)
 

@@ -106,7 +106,7 @@ def export_once(run: Path, config: EngineConfig) -> Path:
         remove_unused(folder)
         part = folder / f"{target.name}.part{os.getpid()}"
         try:
-            with files.naming_full_disk(folder):
+            with files.naming_unwritten(folder):
                 with Processes[Task, None](write_export, make_export, ExecutorConfig(workers=1)) as process:
                     list(process.map([(run, part, step, config.quantization)]))
                 shutil.rmtree(target, ignore_errors=True)

@@ -47,7 +47,7 @@ class LogTable:
         """`size`: bytes to which an existing log is truncated; None for a new one, which begins with a line
         of the column names. UserError if it cannot be written."""
         self.path, self.columns = path, columns
-        with files.naming_full_disk(path):
+        with files.naming_unwritten(path):
             # through a symbolic link, another file would be truncated
             self.file = open(path, "a", encoding="utf-8", newline="\n", opener=without_links)
             size_on_disk = os.fstat(self.file.fileno()).st_size
@@ -66,13 +66,13 @@ class LogTable:
 
     def write(self, fields: Sequence[str]) -> None:
         """Write the fields of a line at once. UserError if that fails."""
-        with files.naming_full_disk(self.path):
+        with files.naming_unwritten(self.path):
             self.file.write("\t".join(fields) + "\n")
             self.file.flush()
 
     def size(self) -> int:
         """Size of the log in bytes, after all of it has been written to the disk. UserError if that fails."""
-        with files.naming_full_disk(self.path):
+        with files.naming_unwritten(self.path):
             os.fsync(self.file.fileno())
             return os.fstat(self.file.fileno()).st_size
 
@@ -161,18 +161,18 @@ class Board:
             except ImportError:
                 self.wanted = False
                 return
-            with files.naming_full_disk(self.directory):
+            with files.naming_unwritten(self.directory):
                 self.writer = SummaryWriter(
                     str(self.directory), purge_step=self.step + 1 if self.step else None
                 )
-        with files.naming_full_disk(self.directory):
+        with files.naming_unwritten(self.directory):
             for name, value in values.items():
                 self.writer.add_scalar(f"{kind}/{name}", value, step)
 
     def close(self) -> None:
         """Write pending values and close."""
         if self.writer is not None:
-            with files.naming_full_disk(self.directory):
+            with files.naming_unwritten(self.directory):
                 self.writer.close()
 
 

@@ -27,7 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = options.parse(parser(), argv)
+    own_parser = parser()
+    args = options.parse(own_parser, argv)
     if bool(args.forward) != bool(args.reverse):
         raise ConfigError("--forward and --reverse go together")
     if not args.forward:
@@ -39,7 +40,7 @@ def command(argv: Sequence[str] | None) -> None:
         raise ConfigError(
             "--forward and --reverse leave nothing to compute; leave out --workers and the like"
         )
-    if args.forward and args.method != parser().get_default("method"):
+    if args.forward and args.method != own_parser.get_default("method"):
         raise ConfigError("--method: --forward and --reverse are aligned already; leave it out")
     outputs = AlignmentOutputs(args.output, args.forward_output, args.reverse_output)
     if shared_folder:

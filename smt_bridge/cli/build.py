@@ -71,7 +71,10 @@ def parse_seconds(text: str) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = options.parse(parser(), argv, times=True)
+    own_parser = parser()
+    args = options.parse(own_parser, argv, times=True)
+    if not args.student:
+        options.refuse_alone(own_parser, args, STUDENT_OPTIONS, "--student")
     parallel_text.check_options(args, dev_required=True)
     with parallel_text.read_documents(args):
         build(args)
@@ -84,8 +87,6 @@ def build(args: argparse.Namespace) -> None:
 
     config = parse_settings(BuildConfig, args)
     check_texts(config)
-    if not config.student:
-        options.refuse_alone(parser(), args, STUDENT_OPTIONS, "--student")
     corpus.sides(config)
     corpus.check_glossary(config)
     pipeline.check_output_folder(Path(config.output))

@@ -75,7 +75,7 @@ def compile_table(args: argparse.Namespace) -> None:
 
     check_separate([("TABLE", args.model), ("--reordering", args.reordering)], [("--output", args.output)])
     config, folder = parse_settings(CompileConfig, args), Path(args.output)
-    with new_folder(folder, "smt-compile", mapped.UNFINISHED), files.naming_full_disk(folder):
+    with new_folder(folder, "smt-compile", mapped.UNFINISHED), files.naming_unwritten(folder):
         columns, visible = check.columns(args.model), options.shows_bar(args)
         compile_tables(args.model, columns, args.reordering or None, folder, config, visible)
 

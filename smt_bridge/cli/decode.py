@@ -68,11 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = options.parse(parser(), argv)
+    own_parser = parser()
+    args = options.parse(own_parser, argv)
     if args.resume and decoding.uses_threads(args):
         raise ConfigError("--resume: not possible with threads; give --executor processes or --cluster")
     if not args.n_best_list:
-        options.refuse_alone(parser(), args, ("n_best", "distinct"), "--n-best-list FILE")
+        options.refuse_alone(own_parser, args, ("n_best", "distinct"), "--n-best-list FILE")
     documents.check_options(args, (*OUTPUTS, *NOT_OF_DOCUMENTS))
     if args.document:
         files.existing([args.document])

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, line: str) -> None:
             "--thin or --rare"
         )
     lexicons = propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f")
-    proposer = propose.Proposer(bool(args.inverse), config, table, lexicons)
+    proposer = propose.Proposer(inverse=bool(args.inverse), config=config, table=table, lexicons=lexicons)
     with start_networks(args) as executor:
         log.info("%s", line)
         with options.progress(args, "phrases", len(thin)) as progress:

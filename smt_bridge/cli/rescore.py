@@ -29,13 +29,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = options.parse(parser(), argv)
+    own_parser = parser()
+    args = options.parse(own_parser, argv)
     check_options(args)
     if not args.feature:
-        options.refuse_alone(parser(), args, ("resume",), "--feature NAME=MODEL")
+        options.refuse_alone(own_parser, args, ("resume",), "--feature NAME=MODEL")
     # Minimum Bayes risk alone, without weights and without a list to write, needs only texts and totals.
     texts_only = args.mbr and not args.weights and not args.output and not args.feature
-    lists = NbestLists(args.nbest, args.source, args.fill_missing or bool(texts_only), args.escape)
+    lists = NbestLists(
+        paths=args.nbest,
+        source=args.source,
+        fill_missing=args.fill_missing or bool(texts_only),
+        escape=args.escape,
+    )
     specs = parse_features(args.feature, lists.survey())
     outputs = [(name, getattr(args, dest)) for dest, name in OUTPUTS.items()]
     shared_options.check_models_separate(args, specs, [], outputs)

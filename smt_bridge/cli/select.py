@@ -72,11 +72,12 @@ def parser() -> options.Parser:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = options.parse(parser(), argv)
+    own_parser = parser()
+    args = options.parse(own_parser, argv)
     from nmt.ngram import selection
 
     if not args.dev:
-        options.refuse_alone(parser(), args, ("steps",), "--dev FILE")
+        options.refuse_alone(own_parser, args, ("steps",), "--dev FILE")
     selection.check(args.in_domain, args.general, args.output)
     files.require_files((*args.in_domain, *args.general), "the texts are read more than once")
     if args.dev and "-" in (*args.output, args.scores):

@@ -114,8 +114,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
     from smt_bridge.decoder.system import ini_path
 
     path = ini_path(args.model)
-    folder = Path(path).parent
-    output = Path(args.output or folder / f"{Path(path).name.removesuffix('.ini')}.tuned.ini")
+    output = Path(args.output or f"{path.removesuffix('.ini')}.tuned.ini")
     if args.output == "-" or output.is_dir():
         what = "is a folder" if output.is_dir() else "the lists of the tuning are kept beside the output"
         raise ConfigError(f"--output {args.output}: {what}; name a file for the tuned moses.ini")
@@ -125,9 +124,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
     decoding.check_tables(
         ini, [("--output", str(path)) for path in (output, sparse)] + [("--work", str(work))]
     )
-    beside = output.parent.resolve() == folder.resolve()
-    start = ini if beside else moses_ini.with_absolute_paths(ini, ini.roots)
-    return TuningPaths(ini=path, output=output, work=work, start=start)
+    return TuningPaths(ini=path, output=output, work=work, start=moses_ini.with_moved_paths(ini, output))
 
 
 def tune(args: argparse.Namespace, paths: TuningPaths) -> None:

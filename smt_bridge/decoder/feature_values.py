@@ -55,8 +55,15 @@ def path_phrases(sentence: Sentence, paths: Sequence[Int32s]) -> PathPhrases:
     first, last = sentence.first[option], sentence.last[option]
     before_first, before_last = np.roll(first, 1), np.roll(last, 1)
     before_first[opening], before_last[opening] = -2, -1
-    owner = np.repeat(np.arange(len(paths)), sizes)
-    return PathPhrases(option, owner, opening, first, last, before_first, before_last)
+    return PathPhrases(
+        option=option,
+        owner=np.repeat(np.arange(len(paths)), sizes),
+        opening=opening,
+        first=first,
+        last=last,
+        before_first=before_first,
+        before_last=before_last,
+    )
 
 
 def sums(values: NDArray[np.generic], owner: Int64s, count: int) -> Floats:

@@ -220,7 +220,7 @@ def load_trie(path: str, cache: Cache | None) -> TrieModel | None:
     def make() -> TrieModel:
         if cache is None:
             return trie_build.compile_model(count_models.read_arpa(path))
-        with files.naming_full_disk(cache.folder):
+        with files.naming_unwritten(cache.folder):
             storage = cache.storage([path])
             return trie_build.compile_model(count_models.read_arpa(path, storage), 0, storage)
 

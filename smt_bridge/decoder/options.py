@@ -220,8 +220,14 @@ def forced_extra(option: ForcedTranslation, table: PhraseTable, node: int) -> Ex
     reordering scores are those of the same phrase pair in the table. `node`: its source node in the table."""
     columns = table.scores.shape[1]
     pair = next((row for row in table.node_rows(node) if table.text(row) == option.words), None)
-    scores: Floats = np.full(columns, np.float32(option.log_prob) / np.float32(columns))
-    return ExtraOption(option.words, list(option.points), False, scores, pair, option.raw)
+    return ExtraOption(
+        option.words,
+        list(option.points),
+        unknown=False,
+        scores=np.full(columns, np.float32(option.log_prob) / np.float32(columns)),
+        pair=pair,
+        raw=option.raw,
+    )
 
 
 # ---- options -----------------------------------------------------------------------------------------------
@@ -293,7 +299,19 @@ class OptionBuilder:
         )  # fmt: skip
         sizes = np.array([len(rows) for rows in gathered.rows])
         first, last = (np.repeat(side, sizes) for side in np.array(gathered.spans, np.int32).T)
-        return Sentence(words, table, rows, extras, first, last, text, start, length, outside, longest)
+        return Sentence(
+            words=words,
+            table=table,
+            rows=rows,
+            extras=extras,
+            first=first,
+            last=last,
+            text=text,
+            start=start,
+            length=length,
+            outside=outside,
+            longest=longest,
+        )
 
     def word_numbers(self, extras: Sequence[ExtraOption]) -> tuple[list[str], Int32s]:
         """The distinct words of extra options that are not in the table; also returns the ids (W,) of all

@@ -254,7 +254,7 @@ def load_table(
     def make() -> PhraseTable:
         if cache is None:
             return read_table(path, line.scores, reordering)
-        with files.naming_full_disk(cache.folder):
+        with files.naming_unwritten(cache.folder):
             return read_table(path, line.scores, reordering, cache.storage(sources))
 
     if Path(path).is_dir() or (reordering and Path(reordering).is_dir()):

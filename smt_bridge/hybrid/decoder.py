@@ -104,7 +104,8 @@ class RawLines(Lines):
         mixed = placeholders.split(self.source.split("".join(text)))
         words = [word for word in mixed if word not in placeholders.hidden]
         cased = iter(escape_words(self.source.apply_case(words)))
-        tokens = [placeholders.hidden.get(word) or next(cased) for word in mixed]
+        hidden = placeholders.hidden
+        tokens = [hidden[word] if word in hidden else next(cased) for word in mixed]
         return words, xml_input.parse_markup(" ".join(tokens), markup)
 
     def convert_tag(self, token: str, brackets: tuple[str, str]) -> str:

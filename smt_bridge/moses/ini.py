@@ -237,8 +237,15 @@ def parse(path: str, lines: list[str]) -> Ini:
     weights = sections.get("weight", Section(len(lines) - (lines[-1] == "") - 1))
     weight_rows = {text.split()[0].removesuffix("="): row for row, text in weights.values}
     parsed = parse_weights([(row + 1, text) for row, text in weights.values], path)
-    weight_end = max([weights.row, *weight_rows.values()]) + 1
-    return Ini(path, lines, features, weight_rows, parsed, weight_end, sections)
+    return Ini(
+        path=path,
+        lines=lines,
+        features=features,
+        weight_rows=weight_rows,
+        weights=parsed,
+        weight_end=max([weights.row, *weight_rows.values()]) + 1,
+        sections=sections,
+    )
 
 
 def split_sections(path: str, lines: list[str]) -> dict[str, Section]:

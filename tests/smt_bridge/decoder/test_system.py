@@ -169,9 +169,12 @@ def test_tuneable(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "kind",
-    (
-        "msd-bidirectional-fe wbe-msd-bidirectional-fe phrase-msd-bidirectional-fe-allff fe-msd-bidirectional"
-    ).split(),
+    [
+        "msd-bidirectional-fe",
+        "wbe-msd-bidirectional-fe",
+        "phrase-msd-bidirectional-fe-allff",
+        "fe-msd-bidirectional",
+    ],
 )
 def test_reordering_types(kind: str, tmp_path: Path) -> None:
     before = decoder(write_model(tmp_path, 2)).translate_line(sentence(1, 6)).derivations[0]
