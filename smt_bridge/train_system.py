@@ -452,7 +452,7 @@ def write_ini(path: Path, config: TrainConfig) -> None:
 
 
 def compile_trained(training: SystemTraining) -> None:
-    """Write the compiled model to COMPILED, with an ini of each weights. UserError if the disk is full."""
+    """Write the model to COMPILED, with an ini for each set of weights. UserError if the disk is full."""
     config = training.config.compiled or CompileConfig()
     with store.unfinished_folder(training.path(COMPILED)) as folder:
         model = compiled_model.read_model(str(training.path(INI)))

@@ -304,8 +304,8 @@ def flags(names: Sequence[str]) -> str:
 def refuse_alone(
     parser: argparse.ArgumentParser, args: argparse.Namespace, names: Sequence[str], partner: str
 ) -> None:
-    """ConfigError for an option of `names` with another value than its default. `partner`: the option, which
-    was not given, without which these have no effect."""
+    """ConfigError for an option of `names` with another value than its default. `partner`: the option that
+    these need, which was not given."""
     if useless := [name for name in names if getattr(args, name) != parser.get_default(name)]:
         raise ConfigError(f"{flags(useless[:1])} goes with {partner}; give that, too, or leave it out")
 

@@ -209,7 +209,7 @@ def with_paths(ini: Ini, line: FeatureLine) -> FeatureLine:
 
 
 def weight_file(ini: Ini) -> str:
-    """Look up the file that [weight-file] names; empty without. DataError if it is missing, and for two."""
+    """Look up the file that [weight-file] names; empty without one. DataError if missing, or for two."""
     section = ini.sections.get(WEIGHT_FILE)
     if section is None:
         return ""

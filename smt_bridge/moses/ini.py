@@ -534,7 +534,7 @@ def with_moved_paths(ini: Ini, output: str | Path) -> Ini:
 
 
 def folder_beside(ini: Ini) -> str:
-    """The ini's folder, if one of its paths exists there but not in the working directory, else ""."""
+    """The ini's folder if one of its paths exists there but not in the working directory, else empty."""
     folder = str(Path(ini.path).parent)
     return folder if path_only_in(ini, folder, ".") else ""
 

@@ -84,8 +84,8 @@ def write_absolute_ini(ini: str, folder: Path) -> Path:
 
 
 def ended_text(text: str, folder: Path) -> Path:
-    """The absolute path of a text for Moses' scripts; if its last line has no line end, which Moses skips, of
-    a copy in `folder` in which it has. DataError for a text that cannot be read."""
+    """The absolute path of a text for Moses' scripts, which skip a last line without a line end: that of a
+    copy in `folder` where the text has none. DataError for a text that cannot be read."""
     with files.open_bytes(text) as stream:
         lines = stream.read()
     if not lines or lines.endswith(b"\n"):
