@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings, positive
-from nmt.errors import ConfigError, DataError
+from nmt.errors import DataError
 from nmt.io import files
 from smt_bridge.moses import check as check_system
 from smt_bridge.moses import ini as moses_ini
@@ -35,7 +35,7 @@ def parser() -> options.Parser:
 
     def add(name: str, run: Run, what: str) -> options.ActionParser:
         action = actions.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-        action.set_defaults(run=run)
+        action.set_defaults(run=run, parser=action)
         action.add_argument(
             "--moses",
             metavar="DIR",
@@ -131,8 +131,8 @@ def run_compact(args: argparse.Namespace, installation: moses.Installation) -> N
 
 
 def run_decode(args: argparse.Namespace, installation: moses.Installation) -> None:
-    if args.n_best and not args.n_best_list:
-        raise ConfigError("--n-best goes with --n-best-list FILE, which writes the list")
+    if not args.n_best_list:
+        options.refuse_alone(args.parser, args, ("n_best",), "--n-best-list FILE")
     files.existing([args.input])
     check_ini(args.ini)
     choice = parse_settings(moses.DecodeOptions, args, n_best=args.n_best or moses.DecodeOptions.n_best)

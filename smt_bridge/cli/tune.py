@@ -45,7 +45,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = options.parse(parser(), argv, times=True)
+    from smt_bridge.cli import tuners
+
+    own_parser = parser()
+    args = options.parse(own_parser, argv, times=True)
+    tuners.refuse_unused(own_parser, args)
     files.require_files((args.source, *args.reference), "the texts are read more than once")
     files.check_parallel(args.source, *args.reference)
     from smt_bridge.tuning import loop

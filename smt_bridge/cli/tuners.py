@@ -3,6 +3,7 @@
 import argparse
 from dataclasses import fields
 
+from nmt.cli import options
 from nmt.cli.arguments import add_setting, parse_settings
 from nmt.config import settings
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
@@ -19,6 +20,14 @@ def add_tuner(parser: argparse.ArgumentParser) -> None:
         for item in (item for item in fields(tuner) if item.name not in added):
             add_setting(group, tuner, item.name)
             added.add(item.name)
+
+
+def refuse_unused(parser: argparse.ArgumentParser, args: argparse.Namespace) -> None:
+    """ConfigError for an option that only tuners other than the one of --method have."""
+    own = {item.name for item in fields(TUNERS[args.method])}
+    for name, tuner in TUNERS.items():
+        others = [item.name for item in fields(tuner) if item.name not in own]
+        options.refuse_alone(parser, args, others, f"--method {name}")
 
 
 def parse_tuner(args: argparse.Namespace) -> Tuner:

@@ -178,3 +178,14 @@ NUMBERS = [
 def test_numbers_out_of_range(name: str, line: str, told: Callable[..., str]) -> None:
     message = told(name, line.split(), {})
     assert "argument --" in message and len(message) < 300
+
+
+ALONE = [
+    ("tune", "m --source a --reference b --method xbleu --passes 3", "--passes goes with --method kbmira"),
+    ("tune_nbest", "--n-best n --reference r --ridge 1", "--ridge goes with --method pro"),
+]
+
+
+@pytest.mark.parametrize(("name", "line", "message"), ALONE)
+def test_options_without_their_partner(name: str, line: str, message: str, told: Callable[..., str]) -> None:
+    assert message + "; give that, too, or leave it out" in told(name, line.split(), {})
