@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from email.message import Message
 from http import HTTPStatus
 from typing import cast
 from urllib.parse import parse_qsl
@@ -206,6 +207,14 @@ def check_unicode(text: str, name: str) -> str:
     except UnicodeEncodeError as error:
         raise BadRequest(f"{name}: half of a surrogate pair, expected valid Unicode") from error
     return text
+
+
+def check_charset(request: Request) -> None:
+    """BadRequest for a form that names another character set than UTF-8; Starlette fails at some names."""
+    header = Message()
+    header["Content-Type"] = request.headers["content-type"]
+    if (name := header.get_content_charset("utf-8")) not in ("utf-8", "utf8", "us-ascii"):
+        raise BadRequest(f"the form's charset is {shown(name)}, expected utf-8")
 
 
 def decode_form(body: bytes) -> str:

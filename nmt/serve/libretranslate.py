@@ -248,6 +248,7 @@ class LibreTranslate:
         kind = http_api.media_type(request)
         body = await request.body()
         if kind == MULTIPART:
+            http_api.check_charset(request)
             http_api.decode_form(body)  # Starlette would read anything else as Latin-1
             async with request.form(
                 max_files=0, max_fields=http_api.MAX_FIELDS, max_part_size=self.config.max_request

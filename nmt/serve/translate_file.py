@@ -103,6 +103,7 @@ class TranslateFile:
     async def translate(self, request: Request) -> Response:
         if http_api.media_type(request) != MULTIPART:
             raise BadRequest("Invalid request: missing file parameter")
+        http_api.check_charset(request)
         async with request.form(
             max_files=1, max_fields=http_api.MAX_FIELDS, max_part_size=self.config.max_request
         ) as form:

@@ -116,8 +116,9 @@ def test_the_oldest_files_make_room() -> None:
     assert list(store.files) == keys[1:] and len({key.split(".")[0] for key in keys}) == 3
 
 
-def post_form(url: str, text: str) -> str:
-    """Send a.txt as browsers and curl -F do; returns the link of the answer."""
+def post_form(url: str, text: str, parameters: str = "") -> str:
+    """Send a.txt as browsers and curl -F do; returns the link of the answer. `parameters`: of the form's
+    type, besides its boundary."""
     boundary = "xyz"
     fields = "".join(
         f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'
@@ -125,7 +126,7 @@ def post_form(url: str, text: str) -> str:
     )
     file = f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n'
     body = f"{fields}{file}Content-Type: text/plain\r\n\r\n{text}\r\n--{boundary}--\r\n"
-    kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    kind = {"Content-Type": f"multipart/form-data; boundary={boundary}{parameters}"}
     request = urllib.request.Request(f"{url}/translate_file", body.encode(), kind)
     with urllib.request.urlopen(request) as answer:
         return str(json.load(answer)["translatedFileUrl"])
@@ -138,6 +139,15 @@ def test_through_http_as_programs_send_it() -> None:
         with urllib.request.urlopen(link) as answer:
             assert answer.read() == b"A B" and answer.headers["Content-Type"].startswith("text/plain")
             assert answer.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_an_unknown_character_set_is_refused() -> None:
+    with listening(application(serving(Upper()), ServeConfig())) as url:
+        for name in ("undefined", "no-such"):
+            with pytest.raises(urllib.error.HTTPError) as failed:
+                post_form(url, "a", f"; charset={name}")
+            with failed.value as error:
+                assert error.code == 400 and f"charset is '{name}', expected utf-8" in error.read().decode()
 
 
 def status(url: str) -> int:
