@@ -210,6 +210,8 @@ def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Uni
         return None
     origin = tags.get("seg-source", source)
     origin = origin if tokens[origin].opens else source
+    if not raw_text(tokens, origin + 1, partners[origin]).strip():
+        return None
     inside = inherited.within(tokens[origin])
     pieces = read_pieces(tokens, partners, range(origin + 1, partners[origin]), inside.preserve)
     parts = [(part, TaggedText.from_items([piece.item for piece in part.pieces])) for part in cut(pieces)]

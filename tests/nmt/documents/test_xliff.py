@@ -52,6 +52,13 @@ def test_the_state_of_version_2_belongs_to_the_segment() -> None:
     )
 
 
+def test_a_unit_without_text_is_left_as_it_is() -> None:
+    unit = '<trans-unit id="1"><source> </source></trans-unit>'
+    assert old(unit) == (OLD % unit).replace('"plaintext"', '"plaintext" target-language="fr"')
+    segment = '<segment state="initial"><source></source></segment>'
+    assert new(segment) == NEW % segment
+
+
 @pytest.mark.parametrize(
     "unit, replaced",
     [
