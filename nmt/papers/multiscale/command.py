@@ -91,11 +91,12 @@ def learn(args: argparse.Namespace) -> None:
     """Learn a dictionary from the input and write it; a smaller one than --size logs a warning. DataError for
     a text without symbols."""
     lines = (split_symbols(line, args.characters) for line in files.read_lines(args.input))
-    with files.naming_file(args.input), options.progress(args, "tokens", None) as progress:
-        learned = dictionary.learn(
-            lines, args.size, args.removals, lambda tokens: progress.reach(tokens, args.size)
-        )
-    learned.save(args.output)
+    with files.Writing(args.output) as out:
+        with files.naming_file(args.input), options.progress(args, "tokens", None) as progress:
+            learned = dictionary.learn(
+                lines, args.size, args.removals, lambda tokens: progress.reach(tokens, args.size)
+            )
+        out.write_lines(learned.lines())
     if len(learned) < args.size:
         log.warning(
             "%d tokens, fewer than --size %d: no remaining pair occurs twice, or the same tokens were added "

@@ -63,10 +63,13 @@ class Dictionary:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def save(self, path: str | Path) -> None:
-        """Write the file that `load` reads."""
+    def lines(self) -> list[str]:
+        """The lines of the file that `load` reads."""
         lines = (f"{' '.join(token)}\t{count}" for token, count in zip(self.tokens, self.counts, strict=True))
-        files.write_text(path, [f"{HEADER} size={len(self.tokens)}", *lines])
+        return [f"{HEADER} size={len(self.tokens)}", *lines]
+
+    def save(self, path: str | Path) -> None:
+        files.write_text(path, self.lines())
 
     @classmethod
     def learn(cls, config: DictionarySettings, lines: Iterable[Sequence[str]], show_bar: bool) -> Self:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.papers.multiscale import dictionary
+from nmt.papers.multiscale import command, dictionary
 from nmt.papers.multiscale.dictionary import STALL, Dictionary
+from tests.conftest import refusal
 
 Token = tuple[str, ...]
 
@@ -145,6 +146,15 @@ def test_a_symbol_that_the_dictionary_lacks_is_a_segment() -> None:
     model = Dictionary(tokens, [1] * len(tokens))
     assert dictionary.segment(model, "abcc?") == [("a",), ("b", "c", "c"), ("?",)]
     assert dictionary.segment(Dictionary([], []), "ab") == [("a",), ("b",)]
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").write_text("a b\n")
+    monkeypatch.setattr(dictionary, "learn", lambda *_: pytest.fail("learned"))
+    given = ["learn", "-i", tmp_path / "text", "-o", tmp_path / "text" / "d"]
+    assert "text" in refusal(command.main, capsys, *given)
 
 
 def test_files(tmp_path: Path) -> None:
