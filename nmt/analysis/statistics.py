@@ -27,7 +27,7 @@ from nmt.analysis.systems import (
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
 from nmt.errors import DataError
-from nmt.io import files
+from nmt.io import files, numbers
 from nmt.io.files import check_texts
 from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_lengths, check_tokenizer, ter_scores
 
@@ -269,7 +269,8 @@ def read_scores(path: str) -> list[float]:
     scores = []
     for number, line in enumerate(files.read_lines(path), 1):
         try:
-            scores.append(float(files.split_words(line)[0]))
+            word = files.split_words(line)[0]
+            scores.append(float(word) if numbers.plain(word) else numbers.real(word))  # also inf and nan
         except (ValueError, IndexError) as error:
             raise DataError(
                 f"{files.name_of(path)}:{number}: expected a number first, found {line[:40]!r}"

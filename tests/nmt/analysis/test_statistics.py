@@ -19,6 +19,7 @@ from nmt.analysis.statistics import (
     paired_bootstrap,
     percentile_intervals,
     ranks,
+    read_scores,
     resampled_sums,
 )
 from nmt.analysis.systems import SystemOutput, TestSet
@@ -224,6 +225,14 @@ def test_a_monotone_score_has_the_same_ranks_but_not_the_same_numbers() -> None:
 
 def test_equal_values_share_a_rank() -> None:
     assert ranks(np.array([5.0, 1.0, 5.0, 9.0])).tolist() == [1.5, 0.0, 1.5, 3.0]
+
+
+def test_scores_are_read_strictly(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("-1.5 2\n-inf\n1_0\n")
+    with pytest.raises(DataError, match="s:3: expected a number first"):
+        read_scores(str(tmp_path / "s"))
+    (tmp_path / "s").write_text("-1.5 2\n-inf\n")
+    assert read_scores(str(tmp_path / "s")) == [-1.5, -math.inf]
 
 
 def test_only_finite_pairs_count() -> None:
