@@ -27,7 +27,7 @@ from nmt.layers.recompute import recompute
 # N words, R rows (hypotheses), D width.
 
 
-SINUSOIDS = 256  # sinusoids computed in advance; those of longer sentences are computed anew
+SINUSOIDS = 256  # sinusoids computed in advance; those of longer sentences when they are needed
 
 
 def sinusoids(count: int, size: int, device: torch.device | None = None) -> Tensor:
@@ -55,6 +55,7 @@ class SinusoidalPositions(nn.Module):
         super().__init__()
         self.size = size
         self.register_buffer("cached", self.table(SINUSOIDS, size).float(), persistent=False)
+        self.longer = self.cached  # on the CPU: as many as the longest sentence needed
 
     def forward(self, positions: Tensor, count: int = 0) -> Tensor:
         """Look up the vectors of positions, computing those beyond the table: (N,) -> (N, D). `count`: all
@@ -62,9 +63,17 @@ class SinusoidalPositions(nn.Module):
         if not count:
             count = int(positions.max()) + 1 if len(positions) else 0
         table = self.cached
-        if count > len(table):  # computed on the GPU: a CUDA graph cannot be recorded while the CPU copies
-            table = self.table(count, self.size, positions.device).to(table)
+        if count > len(table):
+            table = self.longer_table(count, positions.device).to(table)
         return table.index_select(0, positions)
+
+    def longer_table(self, count: int, device: torch.device) -> Tensor:
+        """At least the vectors below `count`, (count or more, D), computed on `device`."""
+        if device.type != "cpu":  # computed there: a CUDA graph cannot be recorded while the CPU copies
+            return self.table(count, self.size, device)
+        if count > len(self.longer):  # twice as many: each step of a search needs one more
+            self.longer = self.table(2 * count, self.size).to(self.cached)
+        return self.longer
 
 
 class SplitSinusoidalPositions(SinusoidalPositions):

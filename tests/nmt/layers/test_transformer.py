@@ -219,6 +219,10 @@ def test_places_behind_the_table() -> None:
     positions, far = SinusoidalPositions(4, 1), torch.tensor([0, SINUSOIDS + 5])
     assert torch.equal(positions(far), sinusoids(SINUSOIDS + 6, 4).float()[far])
     assert not positions.state_dict(), "they are not weights"
+    count = SINUSOIDS + 44
+    one_by_one = torch.cat([positions(torch.tensor([place]), place + 1) for place in range(count)])
+    assert torch.equal(one_by_one, sinusoids(count, 4).float())
+    assert positions(far).data_ptr() and len(positions.longer) >= count, "kept for the next step"
     elsewhere, there = positions.to("meta"), far.to("meta")
     with DevicesUsed() as used:  # a copy from the CPU ends the recording of CUDA graphs
         elsewhere(there, SINUSOIDS + 6)
