@@ -12,8 +12,7 @@ import pytest
 from subword_nmt import learn_bpe
 
 from nmt.io import files
-from nmt.text.subwords import merges
-from nmt.text.subwords.merges import learn_merges
+from nmt.text.subwords.bpe import PairQueue, learn_merges
 from nmt.text.tokenize import Tokenizer
 
 
@@ -68,8 +67,8 @@ def test_merges_of_odd_words(seed: int) -> None:
 def test_rare_pairs_are_put_aside_and_come_back(steepness: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counts as steep as those of words, enough merges for several rounds."""
     rng, rounds = random.Random(5), itertools.count()
-    fill = merges.PairQueue.fill
-    monkeypatch.setattr(merges.PairQueue, "fill", lambda pairs: (next(rounds), fill(pairs)))
+    fill = PairQueue.fill
+    monkeypatch.setattr(PairQueue, "fill", lambda pairs: (next(rounds), fill(pairs)))
     counts = Counter(
         {
             "".join(rng.choices("etaoinshrdlu", weights=range(12, 0, -1), k=rng.randint(1, 9))): 1
