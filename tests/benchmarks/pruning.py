@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.formats.phrase_table import PhrasePair
-from smt_bridge.tables.entropy_pruning import TablePairs
+from smt_bridge.tables.pruning import TablePairs
 from smt_bridge.tables.cooccurrence import Cooccurrences, significances
 from smt_bridge.tables.filter import BLOCK
 
