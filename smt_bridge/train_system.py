@@ -51,14 +51,13 @@ from smt_bridge.extraction import alignment, corpus, kept_model
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig, significance_threshold
 from smt_bridge.extraction.symmetrization import symmetrize
 from smt_bridge.extraction.tables import WORK, TableInputs, TableOutputs, build
-from smt_bridge.frequent_words import write_frequent
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.operations import ClassMaps, operation_lines
 from smt_bridge.moses.reordering import DEFAULT, trained_type
 from smt_bridge.tables.filter import FilterPaths
 from smt_bridge.tables.pruning import prune_tables
 from smt_bridge.train_cost import TrainingCost
-from smt_bridge.trained_ini import ModelFiles, ini_lines
+from smt_bridge.trained_ini import ModelFiles, ini_lines, write_frequent
 
 log = logging.getLogger(__name__)
 

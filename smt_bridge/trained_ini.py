@@ -1,10 +1,13 @@
-"""The moses.ini of a trained model: its features, with the initial weights of Moses' train-model.perl."""
+"""The moses.ini of a trained model: its features, with the initial weights of Moses' train-model.perl; and
+the words that its sparse features are about."""
 
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
+from nmt.io import files
 from smt_bridge.config import TrainConfig
-from smt_bridge.frequent_words import sparse_lines
 from smt_bridge.moses.ini import Weights
 
 WEIGHTS: Weights = {
@@ -75,4 +78,20 @@ def features(config: TrainConfig, names: ModelFiles) -> Iterator[str]:
             f"path={names.class_osm} source-classes={source} target-classes={target}"
         )
     if config.sparse_features:
-        yield from sparse_lines(*names.frequent)
+        source, target = names.frequent
+        yield f"TargetWordInsertionFeature name=TWI factor=0 path={target}"
+        yield f"SourceWordDeletionFeature name=SWD factor=0 path={source}"
+        yield (
+            "WordTranslationFeature name=WT input-factor=0 output-factor=0 simple=1 source-context=0 "
+            f"target-context=0 source-path={source} target-path={target}"
+        )
+        yield "PhraseLengthFeature name=PL"
+
+
+def write_frequent(text: str, path: Path, count: int) -> None:
+    """Write the `count` most frequent words of a text, given by its path, one a line, as Moses'
+    build-sparse-features.perl does: the most frequent first, those of the same frequency in the order of
+    their bytes. UserError if that fails."""
+    counts = Counter(word for line in files.read_lines(text) for word in files.split_words(line))
+    words = sorted(counts, key=lambda word: (-counts[word], word.encode()))
+    files.write_text(path, words[:count])

@@ -8,8 +8,8 @@ from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder import system
-from smt_bridge.frequent_words import write_frequent
 from smt_bridge.moses import ini as moses_ini
+from smt_bridge.trained_ini import write_frequent
 
 
 def test_the_most_frequent_words_come_first(tmp_path: Path) -> None:
