@@ -19,7 +19,7 @@ from nmt.config import settings
 from nmt.errors import ConfigError
 from nmt.io import files, mapped
 from nmt.io.mapped import MEMORY, ArrayStorage
-from nmt.ngram import count_models, disk_counts, estimators, pruning, trie_build, trie_model, word_classes
+from nmt.ngram import count_models, disk_counts, estimators, pruning, trie, trie_build, word_classes
 from nmt.ngram.count_models import KenLM, NgramModel
 from nmt.ngram.counting import Counts, CountSettings, count_lines, count_text
 from nmt.ngram.estimators import ESTIMATORS, SmoothingConfig
@@ -338,14 +338,14 @@ def write_folder(args: argparse.Namespace, model: NgramModel, source: str, stora
     with files.naming_unwritten(args.output):
         compiled = trie_build.compile_model(model, args.quantize, storage)
     mapped.write_record(Path(args.output), compiled, [str(source)])
-    trie_model.load_trie(args.output, verify=True)  # on this machine it is verified from now on
+    trie.load_trie(args.output, verify=True)  # on this machine it is verified from now on
 
 
 def verify_action(argv: Sequence[str]) -> None:
     args = options.parse(verify_parser(), argv)
     if not mapped.is_mapped(args.folder):
         raise ConfigError(f"{args.folder}: not a folder of nmt-ngram compile; name one that it wrote")
-    model = trie_model.load_trie(args.folder, verify=True)
+    model = trie.load_trie(args.folder, verify=True)
     log.info("%s: sound, n-grams of order 1 to %d", args.folder, model.trie.order)
 
 

@@ -28,7 +28,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped, numbers
 from nmt.io.mapped import MEMORY, ArrayStorage, GrowingArray, blocks
 from nmt.io.numbers import shown
-from nmt.ngram import compiled_queries, trie_model
+from nmt.ngram import compiled_queries, trie
 from nmt.ngram.arpa_columns import (
     NUMBER_BYTES,
     NgramRows,
@@ -41,7 +41,7 @@ from nmt.ngram.arpa_columns import (
 )  # fmt: skip
 from nmt.ngram.compiled_queries import CompiledModel
 from nmt.ngram.text_scorer import BOS, EOS, LN10, MINUS_ALL, UNK, Floats, Ints, NgramTextScorer
-from nmt.ngram.trie_model import TrieScorer
+from nmt.ngram.trie import TrieScorer
 
 COMPILED_FROM = 2000  # calls of flat_scores before it is compiled: numba takes half a second to load
 COMPILED_NGRAMS = 20_000_000  # at most, since their hash table takes 24 to 48 bytes for each
@@ -530,7 +530,7 @@ def load_count_model(path: str | Path) -> CountModel:
     what is not an n-gram model."""
     path = str(path)
     if mapped.is_mapped(path):
-        return TrieScorer(trie_model.load_trie(path))
+        return TrieScorer(trie.load_trie(path))
     if not os.path.isfile(path):
         raise DataError(f"{path}: cannot read: no such file, expected an ARPA or KenLM file")
     if is_arpa(path):

@@ -31,10 +31,11 @@ from nmt.ngram.trie import (
     WIDTH,
     WORD,
     Trie,
+    TrieModel,
     Words64,
+    hash_word,
     pack_numbers,
 )  # fmt: skip
-from nmt.ngram.trie_model import TrieModel, hash_word
 
 BLOCK = 1 << 16  # records packed together: a multiple of 64, so that they fill whole words
 MOST_BITS = 16  # of a quantized value

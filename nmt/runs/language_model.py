@@ -25,7 +25,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files, manifest, mapped
 from nmt.io.files import check_lines
 from nmt.lazy import LazyPart
-from nmt.ngram import count_models, interpolation, trie_model
+from nmt.ngram import count_models, interpolation, trie
 from nmt.ngram.interpolation import Histories
 from nmt.ngram.text_scorer import Floats
 from nmt.runs import directory as run_directory
@@ -89,7 +89,7 @@ class CountLineScorer(LineScorer):
         return f"<LineScorer {self.name}: n-gram model, {max(0, self.vocab_size):,} words>"
 
     def files(self) -> list[Path]:
-        return [trie_model.identity_file(self.path)]
+        return [trie.identity_file(self.path)]
 
     def units(self, lines: Sequence[str]) -> list[list[str]]:
         check_lines(lines)
@@ -163,7 +163,7 @@ def fingerprint(path: str | Path, step: int | None) -> str:
     """SHA-256 of a model's file or, if `step` is given, of the files of a run with the weights after this
     many updates: it changes whenever the scores may. DataError if a file cannot be read."""
     if step is None:
-        return manifest.digest(trie_model.identity_file(path))
+        return manifest.digest(trie.identity_file(path))
     digest = hashlib.sha256()
     for part in run_directory.result_files(Path(path), step):
         digest.update(f"{part.name} {manifest.digest(part)}\n".encode())

@@ -16,8 +16,7 @@ from nmt.ngram import trie_build, trie_queries
 from nmt.ngram.compiled_queries import MIX
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.text_scorer import BOS, EOS, LN10, UNK
-from nmt.ngram.trie import COUNT, FIRST, LINK, WORD, Words64
-from nmt.ngram.trie_model import TrieModel
+from nmt.ngram.trie import COUNT, FIRST, LINK, WORD, TrieModel, Words64
 from smt_bridge.decoder.arrays import Floats, Int32s, Int64s
 
 BLOCK = 1 << 20  # rows per compiled call; signals are handled between calls

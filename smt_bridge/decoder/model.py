@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.io import files, mapped
-from nmt.ngram import count_models, trie_build, trie_model
+from nmt.ngram import count_models, trie, trie_build
 from nmt.ngram.count_models import KenLM
 from nmt.ngram.text_scorer import LN10
-from nmt.ngram.trie_model import TrieModel, WordIds
+from nmt.ngram.trie import TrieModel, WordIds
 from nmt.ngram.word_classes import WordClasses
 from smt_bridge.decoder.arrays import Floats, Int32s, OptionArrays, SearchParameters
 from smt_bridge.decoder.automaton import (
@@ -213,7 +213,7 @@ def load_lm(path: str, cache: Cache | None = None) -> AnyWordLM:
 def load_trie(path: str, cache: Cache | None) -> TrieModel | None:
     """Load an ARPA file or a folder of nmt-ngram compile, else None. `cache`, errors: see `load_lm`."""
     if mapped.is_mapped(path):
-        return trie_model.load_trie(path)
+        return trie.load_trie(path)
     if not Path(path).is_file() or not count_models.is_arpa(path):
         return None
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.errors import CheckpointError, DataError
-from nmt.ngram import count_models, trie_model
+from nmt.ngram import count_models, trie
 from nmt.runs import directory as run_directory
 from nmt.text import subwords
 from nmt.text.tokenize import unescape
@@ -32,7 +32,7 @@ class CountLM(PairFeature):
         return cls(spec.path, spec.kind == "reverse-lm")
 
     def identity(self) -> str:
-        return digest("reverse-lm" if self.reverse else "lm", [trie_model.identity_file(self.path)])
+        return digest("reverse-lm" if self.reverse else "lm", [trie.identity_file(self.path)])
 
     def score(self, pairs: WordPairs) -> Values:
         """Natural log p of each target: (pairs,)"""

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from nmt.io import files, mapped
-from nmt.ngram import count_models, trie_build, trie_model
+from nmt.ngram import count_models, trie, trie_build
 from nmt.ngram.count_models import CountModel
 
 LINES = 20_000
@@ -45,13 +45,13 @@ def main(arpa: str, text: str) -> None:
     for bits in (0, 8):
         with tempfile.TemporaryDirectory() as folder:
             mapped.write_record(Path(folder), trie_build.compile_model(model, bits), [arpa])
-            trie_model.load_trie(folder)
+            trie.load_trie(folder)
             size = sum(path.stat().st_size for path in Path(folder).iterdir())
-            opened = seconds(lambda folder=folder: trie_model.load_trie(folder))  # type: ignore[misc]
+            opened = seconds(lambda folder=folder: trie.load_trie(folder))  # type: ignore[misc]
             name = f"{bits} bits" if bits else "exact"
             print(f"{name}\t{size:,} bytes, {size / count:.2f} an n-gram\topened in {opened:.4f} CPU s")
             report(name, count_models.load_count_model(folder), lines)
-            trie_model.stamp_path(folder).unlink(missing_ok=True)
+            trie.stamp_path(folder).unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 
 from nmt.compute.compiled import njit, njit_forced_inline
 from nmt.io import files, mapped
-from nmt.ngram import count_models, trie_build, trie_model, trie_queries
-from nmt.ngram.trie import CHILDREN, COUNT, FIRST, WORD
-from nmt.ngram.trie_model import TrieModel
+from nmt.ngram import count_models, trie_build, trie_queries
+from nmt.ngram.trie import CHILDREN, COUNT, FIRST, WORD, TrieModel, load_trie, stamp_path
 from smt_bridge.decoder import automaton, search, system
 from smt_bridge.decoder import model as search_model
 from smt_bridge.decoder.automaton import Automaton, build_automaton
@@ -202,7 +201,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             (folder / f"{bits}").mkdir()
             compiled = trie_build.compile_model(count_models.read_arpa(arpa), bits)
             mapped.write_record(folder / f"{bits}", compiled, [arpa])
-            models[bits] = trie_model.load_trie(folder / f"{bits}")
+            models[bits] = load_trie(folder / f"{bits}")
         write_queries(folder, models[0], stream)
         with open(folder / "arpa", "wb") as text:
             text.writelines(files.read_blocks(arpa))
@@ -220,7 +219,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
                 runs.setdefault(f"KenLM, {KINDS[kind]}", []).append(list(map(float, printed.split())))
         for bits in models:
-            trie_model.stamp_path(folder / f"{bits}").unlink(missing_ok=True)
+            stamp_path(folder / f"{bits}").unlink(missing_ok=True)
     report(runs, len(stream.states))
 
 

@@ -13,10 +13,10 @@ import pytest
 from nmt.cli import ngram, perplexity, score
 from nmt.errors import DataError
 from nmt.io import files, manifest, mapped
-from nmt.ngram import count_models, trie, trie_build, trie_model
+from nmt.ngram import count_models, trie, trie_build
 from nmt.ngram.count_models import NgramModel, NgramOrder
 from nmt.ngram.text_scorer import LN10
-from nmt.ngram.trie_model import HashedWords, TrieScorer
+from nmt.ngram.trie import HashedWords, TrieScorer
 from tests.nmt.ngram.test_count_models import TEXT, some_model, write
 
 HOLE = TEXT.replace("ngram 2=3", "ngram 2=2").replace("-0.4\tthe dog\t-0.05\n", "")  # `<s> the dog` stays
@@ -88,7 +88,7 @@ def test_compiled_scores_are_the_same_numbers(
             count_models.read_arpa(write(tmp_path, text)),
             [["the", "dog"], ["dog", "the", "dog"], []],
         )
-    monkeypatch.setattr(trie_model, "COMPILED_FROM", 2)
+    monkeypatch.setattr(trie, "COMPILED_SCORE_FROM", 2)
     ours = TrieScorer(trie_build.compile_model(model))
     for whole in (True, False):
         for words in texts_of(texts):
@@ -171,7 +171,7 @@ def test_upper_bounds(tmp_path: Path) -> None:
 def test_words_are_looked_up_by_hash(same: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if all have the same one."""
     if same:
-        monkeypatch.setattr(trie_model, "digest64", lambda text: b"01234567")
+        monkeypatch.setattr(trie, "digest64", lambda text: b"01234567")
     model = some_model(2)[0]
     pool: HashedWords = trie_build.compile_model(model).pool
     words = pool.words()
@@ -193,7 +193,7 @@ def compiled(folder: Path, *more: str) -> Path:
 def test_a_folder_is_what_was_compiled(tmp_path: Path) -> None:
     folder = compiled(tmp_path)
     expected = trie_build.compile_model(count_models.read_arpa(tmp_path / "lm"))
-    model = trie_model.load_trie(folder)
+    model = trie.load_trie(folder)
     assert model[:3] == expected[:3]
     for name, array in expected._asdict().items():
         assert np.array_equal(array, getattr(model, name))
@@ -277,7 +277,7 @@ def test_commands_read_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert printed[0] == printed[1] and len(printed[0]) > 3
 
 
-@pytest.mark.parametrize("name", [*trie_model.TrieModel._fields[3:], "contents", "manifest"])
+@pytest.mark.parametrize("name", [*trie.TrieModel._fields[3:], "contents", "manifest"])
 @pytest.mark.parametrize("kind", ["flip", "cut", "gone"])
 def test_damage_is_one_line(kind: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, text = compiled(tmp_path), tmp_path / "text"
@@ -304,11 +304,11 @@ def test_a_verified_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest
         raise DataError("read")
 
     monkeypatch.setattr(manifest, "verify", refuse)
-    trie_model.load_trie(folder)
+    trie.load_trie(folder)
     assert ngram.main(["verify", str(folder)]) == 2
     (folder / "records.npy").touch()
     with pytest.raises(DataError, match="read"):
-        trie_model.load_trie(folder)
+        trie.load_trie(folder)
 
 
 @pytest.mark.parametrize("compiled_from", [0, 1 << 60])
@@ -316,7 +316,7 @@ def test_a_verified_folder_is_not_read_again(tmp_path: Path, monkeypatch: pytest
 def test_no_index_leaves_a_model(name: int, compiled_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even where the checksum is right: the field of one record has the first value that is too large.
     NumPy notices it, and the compiled code that checks large models."""
-    monkeypatch.setattr(trie, "COMPILED_FROM", compiled_from)
+    monkeypatch.setattr(trie, "COMPILED_CHECK_FROM", compiled_from)
     model = trie_build.compile_model(some_model(3)[0])
     n, layout = 1, model.layout.copy()
     limit = {
@@ -340,7 +340,7 @@ def test_no_index_leaves_a_model(name: int, compiled_from: int, monkeypatch: pyt
 @pytest.mark.parametrize("compiled_from", [0, 1 << 60])
 def test_children_are_in_order(compiled_from: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The children of a record do not end before they begin."""
-    monkeypatch.setattr(trie, "COMPILED_FROM", compiled_from)
+    monkeypatch.setattr(trie, "COMPILED_CHECK_FROM", compiled_from)
     model = trie_build.compile_model(some_model(3)[0])
     row, records = model.layout[1], model.records.copy()
     ends = model.trie.field(1, trie.CHILDREN)
@@ -380,7 +380,7 @@ def test_another_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
         folder, [path.name for path in folder.iterdir() if path.name[0] not in ".m" or "most" in path.name]
     )
     with pytest.raises(DataError, match="holds 'PhraseTable'"):
-        trie_model.load_trie(folder)
+        trie.load_trie(folder)
     assert ngram.main(["verify", str(tmp_path)]) == 2
     assert ngram.main(["compile", str(tmp_path / "lm"), "-o", str(folder)]) == 2  # exists
     assert ngram.main(["compile", str(tmp_path / "nothing"), "-o", str(tmp_path / "new")]) == 2

@@ -15,7 +15,7 @@ from nmt.errors import ConfigError, UserError
 from nmt.io import files, manifest, mapped
 from nmt.io.locks import locked
 from nmt.io.mapped import MappedRecord, as_array, field_names
-from nmt.ngram.trie_model import TrieModel
+from nmt.ngram.trie import TrieModel
 from smt_bridge.cli import cache as command
 from smt_bridge.decoder import cache, system
 from smt_bridge.decoder.cache import Cache, CacheEntry
