@@ -1,4 +1,4 @@
-"""The moves of the exchange algorithm, compiled by numba: those of `Exchange.move` in exchange.py.
+"""The moves of the exchange algorithm, compiled by numba: those of `Exchange.move` in word_classes.py.
 
 V words, C classes.
 """
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt.compute.compiled import HAVE_NUMBA, njit, njit_forced_inline
-from nmt.ngram.exchange import EQUAL, ClassCounts, Neighbors, WordNeighbors
 from nmt.ngram.text_scorer import Floats, Ints
+from nmt.ngram.word_classes import EQUAL, ClassCounts, Neighbors, WordNeighbors
 
 TABLE = 1 << 14  # counts whose x log x is looked up
 

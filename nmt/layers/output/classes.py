@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from nmt.layers.output.base import OutputSettings
 from nmt.layers.output.hierarchy import Hierarchical, Hierarchy, Ints
-from nmt.ngram import exchange
-from nmt.ngram.exchange import Bigrams
+from nmt.ngram.word_classes import Bigrams, cluster
 
 log = logging.getLogger(__name__)
 
@@ -89,8 +88,8 @@ def by_frequency(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
 
 def by_neighbors(text: NDArray[np.integer], counts: Ints, count: int) -> Ints:
     """Group words that have similar neighbors in the text into `count` classes, by the exchange algorithm
-    (nmt/ngram/exchange.py): (V,). `counts` (V,): occurrences."""
-    return exchange.cluster(Bigrams.of(text, len(counts)), by_frequency(text, counts, count), count)
+    (nmt/ngram/word_classes.py): (V,). `counts` (V,): occurrences."""
+    return cluster(Bigrams.of(text, len(counts)), by_frequency(text, counts, count), count)
 
 
 CLASSES: dict[str, Callable[[NDArray[np.integer], Ints, int], Ints]] = {
