@@ -17,9 +17,8 @@ import pytest
 from hypothesis import given
 
 from nmt.errors import UserError
-from tests.fuzz import nmt_readers, smt_readers
 from tests.fuzz.cases import NBEST, TABLE, Reader, mutated, options, text
-from tests.fuzz.smt_readers import INI
+from tests.fuzz.readers import INI, READERS
 
 # ---- readers -----------------------------------------------------------------------------------------------
 
@@ -27,7 +26,6 @@ from tests.fuzz.smt_readers import INI
 SECONDS = 10  # of the processor: a busy machine is no failure
 MEMORY = 3 << 30  # bytes beyond what the process has: far more than any of these small files needs
 CASES = 500  # of each reader, in the slow ring
-READERS = nmt_readers.READERS | smt_readers.READERS
 
 
 @contextmanager
