@@ -1,9 +1,10 @@
-"""The recipes: results of their Python scripts; all recipes in a short form are slow tests. Two recipes with
-a corpus of their own have separate test files."""
+"""The recipes: results of their Python scripts; all recipes in a short form are slow tests. That of WMT'14,
+which has a corpus of its own, is tested in test_wmt14.py."""
 
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -460,3 +461,29 @@ def test_output_layers(folder: str, kind: str, options: str, layers: str, tmp_pa
     assert [row[0] for row in rows] == layers.split()
     assert all(1 < float(value) < 400 for row in rows for value in row[1:3])
     assert f"type: {kind}" in (out / "flat" / "config.yaml").read_text()
+
+
+@pytest.mark.slow
+def test_the_whole_quickstart_from_the_installed_commands(tmp_path: Path) -> None:
+    """Expected: recipes/quickstart/expected.tsv; our BLEU is at least twice the baseline's and 20 points
+    above it."""
+    shutil.copytree(RECIPES, tmp_path / "recipes")
+    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "recipes/quickstart/run.sh"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    printed = done.stdout.rstrip("\n").split("\n")[-4:]
+    ours, baseline = float(printed[0].split()[2]), float(printed[1].split()[5])
+    for row in lines(RECIPES / "quickstart/expected.tsv")[1:]:
+        name, value, tolerance = row.split("\t")
+        assert abs({"bleu": ours, "word_for_word_bleu": baseline}[name] - float(value)) <= float(tolerance)
+    assert ours >= 2 * baseline and ours >= baseline + 20
+    assert printed[2] == "run directory: runs/quickstart/model"
+    rows = [line.split("\t") for line in lines(tmp_path / "runs/quickstart/analysis/by-length.tsv")[1:]]
+    assert len(rows) > 60 and all(int(row[4]) >= 50 for row in rows)
