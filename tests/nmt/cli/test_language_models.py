@@ -10,7 +10,7 @@ from nmt.cli import interpolate, ngram, perplexity, sample
 from nmt.ngram import count_models, disk_counts, estimators
 from nmt.ngram.estimators import ESTIMATORS, FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
 from nmt.runs.language_model import line_scorer
-from tests.nmt.ngram.smoothed import estimate_smoothed
+from tests.nmt.ngram.test_estimators import estimate_smoothed
 
 # ---- test ngram --------------------------------------------------------------------------------------------
 # nmt-ngram, in process: it writes the model that nmt.ngram.kneser_ney estimates.

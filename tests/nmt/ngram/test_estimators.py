@@ -4,6 +4,7 @@ import logging
 import math
 import random
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -13,8 +14,8 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.ngram import count_models, estimators
 from nmt.ngram.count_models import NgramModel
-from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig
-from tests.nmt.ngram.smoothed import estimate_smoothed
+from nmt.ngram.counting import CountSettings, count_lines
+from nmt.ngram.estimators import FALLBACK_DISCOUNTS, KneserNeyConfig, SmoothingConfig, smoothed_model
 
 # ---- test kneser ney ---------------------------------------------------------------------------------------
 
@@ -251,6 +252,12 @@ def test_values_out_of_range(options: dict[str, object]) -> None:
 SLIDES = [["we", *rest.split()] for rest in ("sat in the house", "sat here we two and we said")] + [
     "how we wish we had something to do".split()
 ]
+
+
+def estimate_smoothed(sentences: Iterable[Sequence[str]], config: SmoothingConfig, kind: str) -> NgramModel:
+    """Estimate a model from sentences. `kind`: a name in ESTIMATORS."""
+    counts = count_lines(map(" ".join, sentences), CountSettings(config.order, config.skip_symbols))
+    return smoothed_model(*counts, config, kind)
 
 
 def estimated(sentences: list[list[str]], kind: str, **options: object) -> Model:

@@ -12,9 +12,8 @@ from nmt.ngram import count_models, estimators
 from nmt.ngram.count_models import NgramModel
 from nmt.ngram.estimators import SmoothingConfig
 from nmt.ngram.pruning import prune_by_entropy
-from tests.nmt.ngram.smoothed import estimate_smoothed
 from tests.nmt.ngram.test_count_models import TEXT, write
-from tests.nmt.ngram.test_estimators import Gram, Model, prob, probabilities, some_text
+from tests.nmt.ngram.test_estimators import Gram, Model, estimate_smoothed, prob, probabilities, some_text
 
 THRESHOLDS = [0.0, 1e-6, 1e-4, 1e-3, 1e-2, 1.0]
 

@@ -18,7 +18,7 @@ from nmt.runs import checkpoint, language_model
 from nmt.runs.language_model import MixtureFile, MixtureModel, MixtureScorer, fingerprint, line_scorer
 from nmt.runs.neural_lm import sample_lines
 from nmt.search.config import SamplingConfig
-from tests.nmt.ngram.smoothed import estimate_smoothed
+from tests.nmt.ngram.test_estimators import estimate_smoothed
 
 # ---- test language model -----------------------------------------------------------------------------------
 
