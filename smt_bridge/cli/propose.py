@@ -97,7 +97,7 @@ def run(args: argparse.Namespace, line: str) -> None:
             "--thin or --rare"
         )
     lexicons = propose.read_lexicon(f"{args.lexical}.f2e"), propose.read_lexicon(f"{args.lexical}.e2f")
-    proposer = propose.Proposer(inverse=bool(args.inverse), config=config, table=table, lexicons=lexicons)
+    proposer = propose.Proposer(config=config, table=table, lexicons=lexicons)
     with start_networks(args) as executor:
         log.info("%s", line)
         with options.progress(args, "phrases", len(thin)) as progress:
@@ -116,6 +116,7 @@ def load_networks(args: argparse.Namespace) -> "Networks":
     """Load the networks that the options name. ConfigError for one that reads raw text; also the errors of
     `TorchRun.of`."""
     from nmt.runs.torch_run import TorchRun
+    from smt_bridge.features.torch_features import RunTranslation
     from smt_bridge.tables.propose import Networks
 
     inverse = None
@@ -127,7 +128,8 @@ def load_networks(args: argparse.Namespace) -> "Networks":
     for member in run.members:
         check_reads_words(member.directory, source=member.source.raw, target=member.target.raw)
     search = run.for_text(tokenized=True).n_best
-    return Networks(search, inverse, args.beam_size, run.files())
+    direct = RunTranslation(run.members[0]) if run.members[0].target.subwords else None
+    return Networks(search, inverse, args.beam_size, run.files(), direct)
 
 
 def start_networks(args: argparse.Namespace) -> "NetworkExecutor":

@@ -4,7 +4,8 @@ The network does not score the pairs of the table here, but supplies new ones. B
 for each wanted source phrase; those that the table lacks become rows:
 
     phi          p(source | target) and p(target | source) of the networks; without a network of the other
-                 direction, p(target | source) twice
+                 direction, p(target | source) twice. A network with subwords scores the pair anew, as
+                 smt-score-table does: the search may have spelled the target in other units
     lexical      weights by the most likely links of the word translation table, which also make the alignment
     last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for
                  tuning to weigh
@@ -119,7 +120,9 @@ def reordering_scores(row: PhrasePair, location: str, count: int) -> NDArray[np.
     if len(values) not in ([count] if count else PROBABILITIES):
         numbers_of_types = ", ".join(map(str, PROBABILITIES))
         expected = f"{count} as in the first row" if count else f"one of {numbers_of_types}"
-        raise DataError(f"{location}: {len(values)} probabilities, expected {expected}")
+        raise DataError(
+            f"{location}: {len(values)} probabilit{'ies' if len(values) > 1 else 'y'}, expected {expected}"
+        )
     return values
 
 
@@ -211,7 +214,8 @@ class NetworkAnswers:
     """Results of a `NetworkRequest`, in its order."""
 
     translations: list[list[tuple[list[str], float]]]  # words and natural log p(target | source), best first
-    inverse: list[float]  # p(source | target)
+    inverse: list[float]  # p(source | target); empty without a network for it
+    direct: list[float]  # p(target | source); empty unless the pairs are scored anew
 
 
 @dataclass
@@ -223,6 +227,7 @@ class Networks:
     inverse: PairFeature | None  # of the other direction, for p(source | target)
     beam_size: int
     files: Sequence[Path] = ()  # files of the searched network, on which its translations depend
+    direct: PairFeature | None = None  # p(target | source), if the search does not give that of the words
 
     def identity(self) -> str:
         """`PairFeature.identity` of the network for the inverse direction; empty if there is none."""
@@ -237,18 +242,20 @@ class Networks:
             translations = [
                 [(candidate.words, candidate.log_prob) for candidate in candidates] for candidates in results
             ]
-        return NetworkAnswers(translations, self.inverse_probabilities(request.pairs))
+        inverse, direct = (probabilities(feature, request.pairs) for feature in (self.inverse, self.direct))
+        return NetworkAnswers(translations, inverse, direct)
 
-    def inverse_probabilities(self, proposed: Sequence[tuple[bytes, bytes]]) -> list[float]:
-        """p(source | target) of each pair; empty without a network for this direction."""
-        if self.inverse is None or not proposed:
-            return []
-        pairs = WordPairs(
-            sources=[source.decode().split(" ") for source, _ in proposed],
-            targets=[target.decode().split(" ") for _, target in proposed],
-            source_of=list(range(len(proposed))),
-        )
-        return [math.exp(min(0.0, value)) for value in self.inverse.score(pairs).tolist()]
+
+def probabilities(feature: PairFeature | None, proposed: Sequence[tuple[bytes, bytes]]) -> list[float]:
+    """The probability that a feature gives to each pair; empty without one."""
+    if feature is None or not proposed:
+        return []
+    pairs = WordPairs(
+        sources=[source.decode().split(" ") for source, _ in proposed],
+        targets=[target.decode().split(" ") for _, target in proposed],
+        source_of=list(range(len(proposed))),
+    )
+    return [math.exp(min(0.0, value)) for value in feature.score(pairs).tolist()]
 
 
 NetworkExecutor = Executor[NetworkRequest, NetworkAnswers]
@@ -259,7 +266,6 @@ Proposal = tuple[bytes, bytes, float]  # source, target, p(target | source)
 class Proposer:
     """Builds table rows from the answers of the networks."""
 
-    inverse: bool  # whether there is a network of the other direction
     config: ProposeConfig
     table: KnownPairs
     # of target words given source words, and vice versa
@@ -282,10 +288,13 @@ class Proposer:
             proposed.append(self.new_targets(batch, answers))
             progress(len(batch))
         rows: list[ProposedRow] = []
-        for proposals, inverses in zip(proposed, self.inverse_probabilities(proposed, executor), strict=True):
-            for (source, target, direct), inverse in zip(proposals, inverses, strict=True):
+        requests = (NetworkRequest(pairs=[pair[:2] for pair in proposals]) for proposals in proposed)
+        for proposals, answers in zip(proposed, require_results(executor.map(requests)), strict=True):
+            direct = answers.direct or [probability for _, _, probability in proposals]
+            phi = zip(answers.inverse or direct, direct, strict=True)
+            for (source, target, _), scores in zip(proposals, phi, strict=True):
                 counts = (self.table.target_counts.get(target, 0), self.table.counts.get(source, 0))
-                line = table_line(source, target, (inverse, direct), self.lexicons, counts)
+                line = table_line(source, target, scores, self.lexicons, counts)
                 rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
         return sorted(rows)
 
@@ -313,19 +322,6 @@ class Proposer:
                     existing.add(target)  # other units may spell the same words
                     new += 1
         return proposals
-
-    def inverse_probabilities(
-        self, batches: Sequence[list[Proposal]], executor: NetworkExecutor
-    ) -> Iterator[list[float]]:
-        """p(source | target) of the pairs of each batch; p(target | source) without a network for this."""
-        if not self.inverse:
-            yield from ([direct for _, _, direct in proposals] for proposals in batches)
-            return
-        requests = (
-            NetworkRequest(pairs=[(source, target) for source, target, _ in proposals])
-            for proposals in batches
-        )
-        yield from (answers.inverse for answers in require_results(executor.map(requests)))
 
 
 def merge_rows(

@@ -13,6 +13,7 @@ from nmt.runs.run import Run
 from nmt.work.executors import ExecutorConfig, Local
 from smt_bridge.cli.propose import main
 from smt_bridge.config import ProposeConfig
+from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from smt_bridge.tables import propose
 from smt_bridge.tables.filter import Occurring
 from tests.conftest import ROOT, refusal
@@ -50,13 +51,14 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
     known = propose.read_table(f"{folder}/t", f"{folder}/r")
     thin = propose.thin_sources(Occurring(line.encode() for line in TEXTS), known, config)
     proposer = propose.Proposer(
-        inverse=False,
         config=config,
         table=known,
         lexicons=tuple(propose.read_lexicon(f"{folder}/lex.{way}") for way in ("f2e", "e2f")),  # type: ignore[arg-type]
     )
     search = Run.of(folder / "run").for_text(tokenized=True).n_best
-    networks = propose.Networks(search, None, config.beam_size)
+    spec = FeatureSpec(kind="translation", name="T", path=f"{folder}/run")  # the run has subwords
+    direct = FEATURES["translation"].load(spec, FeatureSettings())
+    networks = propose.Networks(search, None, config.beam_size, direct=direct)
     rows = proposer.rows(thin, Local(networks.compute, lambda: networks.compute, ExecutorConfig()))
     old = files.read_byte_lines(f"{folder}/r")
     merged = list(propose.merge_rows(phrase_table.read(f"{folder}/t"), rows, old))

@@ -32,7 +32,9 @@ from smt_bridge.tables.propose import (
 
 
 def executor(
-    answers: Sequence[tuple[str, float]], inverse: PairFeature | None = None
+    answers: Sequence[tuple[str, float]],
+    inverse: PairFeature | None = None,
+    direct: PairFeature | None = None,
 ) -> Local[NetworkRequest, NetworkAnswers]:
     """Networks that give the same answers (words, probability), best first, to every line."""
 
@@ -42,13 +44,12 @@ def executor(
         ]
         return [translations for _ in lines]
 
-    compute = Networks(search, inverse, beam_size=5).compute
+    compute = Networks(search, inverse, beam_size=5, direct=direct).compute
     return Local(compute, lambda: compute, ExecutorConfig())
 
 
-def proposer(known: KnownPairs, config: ProposeConfig | None = None, inverse: bool = False) -> Proposer:
+def proposer(known: KnownPairs, config: ProposeConfig | None = None) -> Proposer:
     return Proposer(
-        inverse=inverse,
         config=config or ProposeConfig(),
         table=known,
         lexicons=(
@@ -110,24 +111,30 @@ def test_a_row_by_hand() -> None:
     assert other.reordering.endswith(b"||| 0.5 0.5 0.5 0.5 0.5 0.5")
 
 
-class Inverse(PairFeature):
-    """p(source | target) is 0.125."""
+class Eighth(PairFeature):
+    """The probability of every pair is 0.125."""
 
     def score(self, pairs: WordPairs) -> Values:
         return np.full(len(pairs), math.log(0.125))
 
     def identity(self) -> str:
-        return "inverse"
+        return "eighth"
 
 
 def test_a_network_of_the_other_direction(monkeypatch: pytest.MonkeyPatch) -> None:
     """In batches: each pair gets its own probability."""
     monkeypatch.setattr(propose, "BATCH", 2)
-    network = executor([("le chat", 0.25)], Inverse())
+    network = executor([("le chat", 0.25)], Eighth())
     counted: list[int] = []
-    rows = proposer(KnownPairs(), inverse=True).rows([b"a", b"b", b"c"], network, counted.append)
+    rows = proposer(KnownPairs()).rows([b"a", b"b", b"c"], network, counted.append)
     assert [row.line.split(b" ||| ")[2].split()[:3:2] for row in rows] == [[b"0.125", b"0.25"]] * 3
     assert counted == [2, 1]
+
+
+def test_pairs_are_scored_anew_where_the_search_spells_them_in_other_units() -> None:
+    network = executor([("le chat", 0.25)], direct=Eighth())
+    (row,) = proposer(KnownPairs()).rows([b"a"], network)
+    assert row.line.split(b" ||| ")[2].split()[:3:2] == [b"0.125", b"0.125"]
 
 
 def test_links_prefer_what_is_likelier() -> None:
