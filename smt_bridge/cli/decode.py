@@ -83,7 +83,8 @@ def command(argv: Sequence[str] | None) -> None:
         translate_fast(args, hybrid, line_count)
         return
     if hybrid:
-        args = parse_with_defaults(hybrid, argv)
+        own_parser.set_defaults(**hybrid.config.search)
+        args = own_parser.parse_args(argv)
         if args.verify:
             folder.verify(hybrid)
     elif args.verify:
@@ -91,9 +92,9 @@ def command(argv: Sequence[str] | None) -> None:
     if args.split_sentences:
         check_split(args)
     if args.document:
-        translate_document(args, hybrid)
+        translate_document(own_parser, args, hybrid)
         return
-    decoder = open_decoder(args, hybrid)
+    decoder = open_decoder(own_parser, args, hybrid)
     check_markup(decoder, args, hybrid)
     translate(decoder, args, line_count)
 
@@ -168,7 +169,7 @@ def translate_fast(args: argparse.Namespace, hybrid: Hybrid | None, line_count: 
     path, defaults = folder.fast_run(hybrid), vars(parser().parse_args([args.model]))
     wrong = [name for name, value in vars(args).items() if value != defaults[name] and name not in WITH_FAST]
     if wrong:
-        raise ConfigError(f"--quality fast cannot be combined with {options.flags(wrong)}; leave them out")
+        raise ConfigError(f"--quality fast cannot be combined with {options.flags(wrong[:1])}; leave it out")
     check_separate(system_parts(hybrid), [("--output", args.output)])
     if args.verify:
         folder.verify(hybrid)
@@ -205,7 +206,7 @@ def translate_document_fast(args: argparse.Namespace, path: str) -> None:
     documents.translate_document(args, document, run.split, translate, FAST_BLOCK)
 
 
-def translate_document(args: argparse.Namespace, hybrid: Hybrid | None) -> None:
+def translate_document(own_parser: options.Parser, args: argparse.Namespace, hybrid: Hybrid | None) -> None:
     """Translate a document with a hybrid system. ConfigError for a phrase-based model, several processes and
     markup in texts."""
     if hybrid is None:
@@ -219,7 +220,7 @@ def translate_document(args: argparse.Namespace, hybrid: Hybrid | None) -> None:
     from smt_bridge.decoder import translation
 
     document.set_languages(hybrid.config.source.language, hybrid.config.target.language)
-    decoder, name = open_decoder(args, hybrid), files.name_of(args.document)
+    decoder, name = open_decoder(own_parser, args, hybrid), files.name_of(args.document)
     if decoder.markup.policy != "pass-through":
         raise ConfigError(f"--document cannot be combined with --xml-input {decoder.markup.policy}")
 
@@ -262,16 +263,9 @@ def verify_model(model: str) -> None:
         )
 
 
-def parse_with_defaults(hybrid: Hybrid, argv: Sequence[str] | None) -> argparse.Namespace:
-    """Parse the options again, with the hybrid system's own settings as defaults of the search options."""
-    own_parser = parser()
-    own_parser.set_defaults(**hybrid.config.search)
-    return own_parser.parse_args(argv)
-
-
-def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
+def open_decoder(own_parser: options.Parser, args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
     """Load the decoder that the options describe. `hybrid`: None for a phrase-based model. ConfigError for an
-    output that is part of the model."""
+    output that is part of the model, and for options of another search."""
     from smt_bridge.decoder.system import ini_path
 
     outputs = [(f"--{name.replace('_', '-')}", getattr(args, name) or "") for name in ("output", *OUTPUTS)]
@@ -280,6 +274,7 @@ def open_decoder(args: argparse.Namespace, hybrid: Hybrid | None) -> "Decoder":
     ini = moses_ini.read(hybrid.ini if hybrid else ini_path(args.model))
     if not hybrid:
         decoding.check_tables(ini, outputs)
+    decoding.refuse_unused(own_parser, args, ini)
     return make_decoder(args, ini, hybrid)
 
 

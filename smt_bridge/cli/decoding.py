@@ -9,7 +9,7 @@ from nmt.cli import jobs, options
 from nmt.cli.arguments import add_setting, check_separate, parse_settings
 from nmt.text.sentences import MAX_LINE_WORDS
 from smt_bridge.decoder import xml_input
-from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.decoder.config import CUBE, DecoderConfig, read_search_settings
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini, find_table
 
@@ -53,6 +53,12 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-cache", action="store_true", help="neither read nor write the cache; loading is slower"
     )
+
+
+def refuse_unused(parser: argparse.ArgumentParser, args: argparse.Namespace, ini: Ini) -> None:
+    """ConfigError for an option of cube pruning if neither the options nor the ini choose that search."""
+    if (args.search or read_search_settings(ini).get("search")) != CUBE:
+        options.refuse_alone(parser, args, ("pop_limit", "diversity"), f"--search {CUBE}")
 
 
 def uses_threads(args: argparse.Namespace) -> bool:

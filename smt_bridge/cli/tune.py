@@ -55,6 +55,7 @@ def command(argv: Sequence[str] | None) -> None:
     from smt_bridge.tuning import loop
 
     paths = tuning_paths(args)
+    decoding.refuse_unused(own_parser, args, moses_ini.read(paths.ini))
     loop.check_folder(paths.work)
     with locks.locked(paths.work, "smt-tune"):
         tune(args, paths)

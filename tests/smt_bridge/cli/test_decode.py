@@ -115,6 +115,12 @@ def test_a_list_of_different_texts(model: Path) -> None:
     assert len(set(texts)) == len(texts)
 
 
+def test_the_ini_may_choose_cube_pruning(model: Path) -> None:
+    expected = run(model, "--search", "cube", "--pop-limit", 9)
+    edit(model, search_algorithm="1")
+    assert run(model, "--pop-limit", 9) == expected
+
+
 def test_weights_instead_of_the_inis(model: Path) -> None:
     made = decoder(model)
     other = {name: [-value for value in values] for name, values in made.system.tuneable_weights().items()}
@@ -135,6 +141,7 @@ def test_weights_instead_of_the_inis(model: Path) -> None:
         (["-w", "nowhere"], "nowhere"),
         (["--n-best", "5"], "--n-best goes with --n-best-list"),
         (["--distinct"], "--distinct goes with --n-best-list"),
+        (["--pop-limit", "5"], "--pop-limit goes with --search cube"),
     ],
 )
 def test_refused_before_a_line_is_written(
@@ -184,7 +191,7 @@ def test_the_student_translates_as_nmt_translate_does(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--stack", 5], "--quality fast cannot be combined with --stack"),
+        (["--stack", 5, "--diversity", 1], "--quality fast cannot be combined with --stack; leave it out"),
         (["--glossary", "none.tsv"], "--quality fast cannot be combined with --glossary"),
         (["--alignments", "points"], "--quality fast cannot be combined with --alignments"),
     ],
