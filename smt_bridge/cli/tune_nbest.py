@@ -52,6 +52,7 @@ def command(argv: Sequence[str] | None) -> None:
             len(pool.names),
         )
         return
+    pools.warn_of_few(pool.sentences, len(pool.names))
     pools.drop_features(pool, args.drop)
     best = tune(args, pool)
     dense, sparse = np.split(best.weights, [len(pool.names)])

@@ -183,25 +183,29 @@ def first_of_highest(values: Floats, starts: Ints) -> Ints:
 
 
 def check_pool(pool: Pool) -> None:
-    """DataError if BLEU is 0 with any weights. Warns of few sentences and of constant features."""
+    """DataError if BLEU is 0 with any weights. Warns of constant features."""
     top = np.maximum.reduceat(pool.stats, pool.starts[:-1]).sum(0)
     if not (top[0:8:2] > 0).all():
         raise DataError(
             "no hypothesis matches a reference in any 4-gram, so BLEU is 0 whatever the weights; are these "
             "the references of this text, tokenized and escaped like the hypotheses?"
         )
-    if pool.sentences < SMALL:
-        log.warning(
-            "%d sentences are few for %d weights: another seed may give very different ones; use %d or more",
-            pool.sentences,
-            len(pool.names),
-            SMALL,
-        )
     constant = [
         name for name, is_constant in zip(pool.all_names, pool.constant(), strict=True) if is_constant
     ]
     if constant:
         log.warning("constant within every sentence, so their weights stay 0: %s", ", ".join(constant))
+
+
+def warn_of_few(sentences: int, weights: int) -> None:
+    """Log a warning if there are few sentences to tune on."""
+    if sentences < SMALL:
+        log.warning(
+            "%d sentences are few for %d weights: another seed may give very different ones; use %d or more",
+            sentences,
+            weights,
+            SMALL,
+        )
 
 
 @dataclass
@@ -239,7 +243,7 @@ class HypothesisRows:
 
     def pool(self) -> Pool:
         """The pool of the distinct hypotheses. DataError for a sentence without hypotheses, or if BLEU is
-        always 0. Logs a warning if there are few sentences or if features are constant."""
+        always 0. Logs a warning if features are constant."""
         count = max(self.rows, default=-1) + 1 if self.sentences is None else self.sentences
         filled = {number for number, sentence in self.rows.items() if any(map(len, sentence.features))}
         if len(filled) < count:

@@ -100,6 +100,7 @@ def model(tmp_path: Path) -> Path:
         (["-o", "lm0"], "lm0: is also read"),
         (["-o", "-"], "--output -: "),
         (["-o", ".."], "--output ..: is a folder"),
+        (["--diversity", "2"], "--diversity goes with --search cube"),
     ],
 )
 def test_refused(
@@ -173,4 +174,6 @@ def test_it_says_where_nothing_is_gained(model: Path, capsys: pytest.CaptureFixt
     for count, times in ((1, 1), (4, 0)):
         given = ["--iterations", str(count), "--n-best", "20", "-o", str(model / f"{count}.ini")]
         assert tune.main([*line, *given]) == 0
-        assert capsys.readouterr().err.count("the tuning gained nothing: the best BLEU") == times
+        told = capsys.readouterr().err
+        assert told.count("the tuning gained nothing: the best BLEU") == times
+        assert told.count("20 sentences are few") == 1

@@ -131,7 +131,8 @@ def test_pools_that_cannot_be_tuned(case: str, tmp_path: Path) -> None:
 
 
 def test_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    pools.read_nbest(*write(tmp_path, GOOD, ["a b c d", "x y z w"])).pool()
+    pool = pools.read_nbest(*write(tmp_path, GOOD, ["a b c d", "x y z w"])).pool()
+    pools.warn_of_few(pool.sentences, len(pool.names))
     messages = " ".join(record.getMessage() for record in caplog.records)
     assert "2 sentences are few for 3 weights" in messages and "weights stay 0: A_0" in messages
 
