@@ -59,7 +59,7 @@ def check_options(args: argparse.Namespace, refused: Sequence[str]) -> None:
     if args.input != "-":
         raise ConfigError("--document takes the place of --input; give one of the two")
     if wrong := [name for name in refused if getattr(args, name)]:
-        raise ConfigError(f"--document cannot be combined with {options.flags(wrong)}; leave them out")
+        raise ConfigError(f"--document cannot be combined with {options.flags(wrong[:1])}; leave it out")
 
 
 def read_document(args: argparse.Namespace) -> Document:

@@ -30,7 +30,7 @@ def choose_format(name: str) -> str:
             return format_name
     raise ConfigError(
         f"{name}: its ending names no format of documents, expected one of {', '.join(endings())}; rename "
-        "the file, or name its format"
+        "the file, or name its format (--document-format)"
     )
 
 

@@ -41,7 +41,7 @@ def command(argv: Sequence[str] | None) -> None:
             "--forward and --reverse leave nothing to compute; leave out --workers and the like"
         )
     if args.forward and args.method != own_parser.get_default("method"):
-        raise ConfigError("--method: --forward and --reverse are aligned already; leave it out")
+        raise ConfigError("--method: --forward and --reverse have the links already; leave --method out")
     outputs = AlignmentOutputs(args.output, args.forward_output, args.reverse_output)
     if shared_folder:
         counts = alignment.align_shared(

@@ -52,7 +52,7 @@ def test_a_warning_counts_sentences_not_lines(tmp_path: Path, capsys: pytest.Cap
         (["--document", "a.txt", "--n-best", 2], "--n-best"),
         (["--document", "a.txt", "--resume", "-o", "out"], "--resume"),
         (["--document", "a.txt", "--workers", 2], "--workers"),
-        (["--document", "a.doc"], "ending"),
+        (["--document", "a.doc"], "name its format (--document-format)"),
         (["--document", "missing.txt"], "No such file"),
         (["--document", "bad.txt"], "bad.txt:1: byte 0xff"),
         (["--document-format", "html"], "--document"),

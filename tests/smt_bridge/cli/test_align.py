@@ -50,7 +50,11 @@ def test_bad_input(tmp_path: Path, command: Command, refused: Refused) -> None:
         ("x\ny\n", "-o out --forward f --reverse f", "f:2: point 0-1 is outside"),
         ("x\ny\n", "-o out --forward f", "--forward and --reverse go together"),
         ("x\ny\n", "-o out --forward f --reverse f --workers 2", "leave nothing to compute"),
-        ("x\ny\n", "-o out --forward f --reverse f --method hmm", "--method: --forward and --reverse are"),
+        (
+            "x\ny\n",
+            "-o out --forward f --reverse f --method hmm",
+            "have the links already; leave --method out",
+        ),
     ):
         (tmp_path / "t").write_text(target)
         assert message in refused(command("smt-align", *f"-s s -t t {more}".split(), cwd=tmp_path))
