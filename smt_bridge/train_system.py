@@ -212,8 +212,9 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
     settings = asdict(config)
     for name in ("memory", "buckets"):  # do not affect results
         settings["extract"].pop(name)
-    if config.extract.reordering_type == DEFAULT:  # so in folders that record no type
-        settings["extract"].pop("reordering_type")
+    for name in ("reordering_type", "count_feature"):  # so in folders that record none
+        if settings["extract"][name] == getattr(ExtractConfig, name):
+            settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
         settings[name] = manifest.digest(settings[name]) if settings[name] else ""
     settings["prune"] = settings["prune"] if config.prune.is_active() else None
@@ -513,7 +514,8 @@ def add_config(
             setattr(config, name, settings.get(name, getattr(config, name)))
         for name in ("max_length", "smoothing", "block"):
             setattr(config.extract, name, extract[name])
-        config.extract.reordering_type = str(extract.get("reordering_type", DEFAULT))
+        for name in ("reordering_type", "count_feature"):
+            setattr(config.extract, name, extract.get(name, getattr(ExtractConfig, name)))
         for item in fields(PruneConfig) if prune else ():
             setattr(config.prune, item.name, prune[item.name])
         if compiled := cast(dict[str, int] | None, settings.get("compiled")):

@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 from nmt.io import files
 from smt_bridge.config import TrainConfig
+from smt_bridge.extraction.config import PHI_SCORES
 from smt_bridge.moses.ini import Weights
 
 WEIGHTS: Weights = {
     "Distortion0": [0.3], "LM0": [0.5], "WordPenalty0": [-1.0],
-    "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * 4,
+    "PhrasePenalty0": [0.2], "TranslationModel0": [0.2] * PHI_SCORES,
     "UnknownWordPenalty0": [1.0],
 }  # fmt: skip
 REORDERING_WEIGHT, CLASS_LM_WEIGHT, OSM_WEIGHTS = 0.3, 0.2, [0.08, -0.02, 0.02, -0.001, 0.03]
@@ -36,6 +37,7 @@ class ModelFiles(NamedTuple):
 def ini_lines(config: TrainConfig, names: ModelFiles) -> list[str]:
     """The lines of the ini of a model with these settings. `names`: its files, relative to the ini."""
     weights = dict(WEIGHTS)
+    weights["TranslationModel0"] = WEIGHTS["TranslationModel0"] + [0.0] * config.extract.count_scores
     if config.reordering:
         weights = {"LexicalReordering0": [REORDERING_WEIGHT] * config.extract.reordering.scores, **weights}
     if config.class_lm:
@@ -56,7 +58,8 @@ def features(config: TrainConfig, names: ModelFiles) -> Iterator[str]:
     """Yield the lines of [feature]."""
     yield from ("UnknownWordPenalty", "WordPenalty", "PhrasePenalty")
     yield (
-        f"PhraseDictionaryMemory name=TranslationModel0 num-features=4 path={names.table} input-factor=0 "
+        f"PhraseDictionaryMemory name=TranslationModel0 "
+        f"num-features={PHI_SCORES + config.extract.count_scores} path={names.table} input-factor=0 "
         "output-factor=0"
     )
     if config.reordering:

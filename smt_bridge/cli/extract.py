@@ -73,6 +73,7 @@ def parser() -> options.Parser:
     )
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")
+    add_setting(parser, ExtractConfig, "count_feature")
     add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     add_memory(parser)
     jobs.add_shared_job(parser)

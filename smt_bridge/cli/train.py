@@ -23,9 +23,9 @@ log = logging.getLogger(__name__)
 
 # Settings that a model keeps when sentence pairs are added to it.
 SETTINGS = (
-    "lm_text order class_lm class_order method symmetrization max_length smoothing reordering_type "
-    "no_reordering prune_significance prune_count prune_entropy distortion_limit osm osm_classes "
-    "sparse_features compile quantize quantize_lm"
+    "lm_text order class_lm class_order method symmetrization max_length smoothing count_feature "
+    "reordering_type no_reordering prune_significance prune_count prune_entropy distortion_limit osm "
+    "osm_classes sparse_features compile quantize quantize_lm"
 ).split()
 
 
@@ -114,6 +114,7 @@ def parser() -> options.Parser:
         add_setting(parser, TrainConfig, name)
     add_setting(parser, ExtractConfig, "max_length")
     add_setting(parser, ExtractConfig, "smoothing")
+    add_setting(parser, ExtractConfig, "count_feature")
     add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
     for name in ("osm", "osm_classes", "sparse_features"):

@@ -11,6 +11,8 @@ from smt_bridge.moses.reordering import DEFAULT, ReorderingType, trained_type
 LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
 BASE_MEMORY = 250  # MB of Python, numpy and numba themselves
 LEAST_MEMORY = (BASE_MEMORY + 100) / 1000  # GB
+PHI_SCORES = 4  # of a row: phi and lexical weights of both directions
+COUNT_BINS = (1, 2, 3, 5, 10)  # the last count of each bin but the last one
 EPSILON = 0.001  # of the thresholds a+e and a-e, as in Moses' filter-pt
 
 
@@ -21,6 +23,13 @@ class ExtractConfig:
     max_length: int = number(7, least=1, most=LONGEST_PHRASE, help="maximum words of a phrase on either side")
     smoothing: str = choice(
         "none", "good-turing", "kneser-ney", help="smoothing of the phrase translation probabilities"
+    )
+    count_feature: str = choice(
+        "none",
+        "low",
+        "bins",
+        help="also a score for how often a pair was extracted, n: low: exp(-1/n), Moses' low count feature; "
+        "bins: six, of which one is 2.718 and the others 1: n is 1, 2, 3, 4 to 5, 6 to 10, or more",
     )
     reordering_type: str = setting(
         DEFAULT,
@@ -35,6 +44,11 @@ class ExtractConfig:
     buckets: int = number(
         0, least=0, help="parts in which several workers count phrase pairs; 0: as many as memory requires"
     )
+
+    @property
+    def count_scores(self) -> int:
+        """The number of scores of the count feature."""
+        return {"none": 0, "low": 1, "bins": len(COUNT_BINS) + 1}[self.count_feature]
 
     @property
     def reordering(self) -> ReorderingType:

@@ -3,6 +3,7 @@
 import errno
 import gzip
 import logging
+import math
 import shutil
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -159,6 +160,34 @@ def test_another_type_of_reordering(tmp_path: Path) -> None:
     config.extract.reordering_type = "wbe-msd"
     with pytest.raises(ConfigError, match="'wbe-msd': expected a reordering type"):
         train(tmp_path / "other", config)
+
+
+@pytest.mark.parametrize("feature", ["low", "bins"])
+def test_a_count_feature(feature: str, tmp_path: Path) -> None:
+    """exp(-1/n), or e in one of six bins, after the other scores; the ini has it, and --add keeps it."""
+    config = pruned_config(tmp_path)
+    train(tmp_path / "plain", config)
+    config.extract.count_feature = feature
+    train(tmp_path / "model", config)
+    plain, counted = (rows(tmp_path / name) for name in ("plain", "model"))
+    for row in plain:
+        n = int(row[4].split()[2])
+        bins = (n == 1, n == 2, n == 3, 3 < n < 6, 5 < n < 11, n > 10)
+        values = (
+            [f"{math.exp(-1 / n):.6g}"] if feature == "low" else ["2.718" if own else "1" for own in bins]
+        )
+        row[2] = " ".join([row[2], *values])
+    assert counted == plain
+    ini = (tmp_path / "model" / INI).read_text()
+    assert f"num-features={4 + len(values)} path=phrase-table.gz" in ini
+    assert f"TranslationModel0= 0.2 0.2 0.2 0.2{' 0.0' * len(values)}\n" in ini
+    added = add_config(str(tmp_path / "model"), config.source, config.target)
+    assert added.extract.count_feature == feature
+
+
+def rows(folder: Path) -> list[list[str]]:
+    text = gzip.decompress((folder / TABLE).read_bytes()).decode()
+    return [line.split(" ||| ") for line in text.split("\n")[:-1]]
 
 
 def tables(folder: Path) -> list[bytes]:
