@@ -170,6 +170,7 @@ def test_a_count_feature(feature: str, tmp_path: Path) -> None:
     config.extract.count_feature = feature
     train(tmp_path / "model", config)
     plain, counted = (rows(tmp_path / name) for name in ("plain", "model"))
+    values: list[str] = []
     for row in plain:
         n = int(row[4].split()[2])
         bins = (n == 1, n == 2, n == 3, 3 < n < 6, 5 < n < 11, n > 10)
