@@ -88,8 +88,9 @@ OTHER_RESULTS = (
 )  # fmt: skip
 RESULTS = (*TEXTS, ALIGNMENT, TABLE, LM, INI, f"{LEXICAL}.e2f", f"{LEXICAL}.f2e", REORDERING, SETTINGS)
 
-# settings that earlier versions lack
+# settings that earlier versions lack, of the model and of extraction
 ADDITIONS = ("class_lm", "class_order", "osm", "osm_classes", "sparse_features")
+EXTRACT_ADDITIONS = ("reordering_type", "count_feature")
 
 
 Steps = tuple[Step["SystemTraining"], ...]
@@ -212,7 +213,7 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
     settings = asdict(config)
     for name in ("memory", "buckets"):  # do not affect results
         settings["extract"].pop(name)
-    for name in ("reordering_type", "count_feature"):  # so in folders that record none
+    for name in EXTRACT_ADDITIONS:  # not recorded if they are the default, as in older folders
         if settings["extract"][name] == getattr(ExtractConfig, name):
             settings["extract"].pop(name)
     for name in ("source", "target", "alignment", "lm_text"):
@@ -514,7 +515,7 @@ def add_config(
             setattr(config, name, settings.get(name, getattr(config, name)))
         for name in ("max_length", "smoothing", "block"):
             setattr(config.extract, name, extract[name])
-        for name in ("reordering_type", "count_feature"):
+        for name in EXTRACT_ADDITIONS:
             setattr(config.extract, name, extract.get(name, getattr(ExtractConfig, name)))
         for item in fields(PruneConfig) if prune else ():
             setattr(config.prune, item.name, prune[item.name])

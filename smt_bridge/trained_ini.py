@@ -9,6 +9,7 @@ from typing import NamedTuple
 from nmt.io import files
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction.config import PHI_SCORES
+from smt_bridge.extraction.scores import count_scores
 from smt_bridge.moses.ini import Weights
 
 WEIGHTS: Weights = {
@@ -37,7 +38,7 @@ class ModelFiles(NamedTuple):
 def ini_lines(config: TrainConfig, names: ModelFiles) -> list[str]:
     """The lines of the ini of a model with these settings. `names`: its files, relative to the ini."""
     weights = dict(WEIGHTS)
-    weights["TranslationModel0"] = WEIGHTS["TranslationModel0"] + [0.0] * config.extract.count_scores
+    weights["TranslationModel0"] = WEIGHTS["TranslationModel0"] + [0.0] * count_size(config)
     if config.reordering:
         weights = {"LexicalReordering0": [REORDERING_WEIGHT] * config.extract.reordering.scores, **weights}
     if config.class_lm:
@@ -54,13 +55,17 @@ def ini_lines(config: TrainConfig, names: ModelFiles) -> list[str]:
     ]  # fmt: skip
 
 
+def count_size(config: TrainConfig) -> int:
+    """The number of scores of the count feature."""
+    return len(count_scores(1, config.extract.count_feature))
+
+
 def features(config: TrainConfig, names: ModelFiles) -> Iterator[str]:
     """Yield the lines of [feature]."""
     yield from ("UnknownWordPenalty", "WordPenalty", "PhrasePenalty")
     yield (
-        f"PhraseDictionaryMemory name=TranslationModel0 "
-        f"num-features={PHI_SCORES + config.extract.count_scores} path={names.table} input-factor=0 "
-        "output-factor=0"
+        f"PhraseDictionaryMemory name=TranslationModel0 num-features={PHI_SCORES + count_size(config)} "
+        f"path={names.table} input-factor=0 output-factor=0"
     )
     if config.reordering:
         reordering = config.extract.reordering

@@ -28,15 +28,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    import numpy as np
-
     from smt_bridge.cli import tuners
-    from smt_bridge.tuning import pool as pools
 
     own_parser = parser()
     args = options.parse(own_parser, argv)
     tuners.refuse_unused(own_parser, args)
     check_options(args)
+    import numpy as np
+
+    from smt_bridge.tuning import pool as pools
+
     if args.n_best:
         lists = pools.read_nbest(args.n_best, args.reference)
     else:

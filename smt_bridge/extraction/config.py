@@ -12,7 +12,6 @@ LONGEST_PHRASE = 8  # words: an alignment is a square of 8 x 8 bits
 BASE_MEMORY = 250  # MB of Python, numpy and numba themselves
 LEAST_MEMORY = (BASE_MEMORY + 100) / 1000  # GB
 PHI_SCORES = 4  # of a row: phi and lexical weights of both directions
-COUNT_BINS = (1, 2, 3, 5, 10)  # the last count of each bin but the last one
 EPSILON = 0.001  # of the thresholds a+e and a-e, as in Moses' filter-pt
 
 
@@ -28,8 +27,9 @@ class ExtractConfig:
         "none",
         "low",
         "bins",
-        help="also a score for how often a pair was extracted, n: low: exp(-1/n), Moses' low count feature; "
-        "bins: six, of which one is 2.718 and the others 1: n is 1, 2, 3, 4 to 5, 6 to 10, or more",
+        help="also score how often a pair was extracted, n times: low adds exp(-1/n), Moses' low count "
+        "feature; bins adds six scores, one of them 2.718 and the others 1, for n of 1, 2, 3, 4 to 5, 6 to "
+        "10, or more",
     )
     reordering_type: str = setting(
         DEFAULT,
@@ -44,11 +44,6 @@ class ExtractConfig:
     buckets: int = number(
         0, least=0, help="parts in which several workers count phrase pairs; 0: as many as memory requires"
     )
-
-    @property
-    def count_scores(self) -> int:
-        """The number of scores of the count feature."""
-        return {"none": 0, "low": 1, "bins": len(COUNT_BINS) + 1}[self.count_feature]
 
     @property
     def reordering(self) -> ReorderingType:

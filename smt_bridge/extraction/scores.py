@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nmt.compute.compiled import njit
 from nmt.io import files
 from nmt.work.arrays import group_starts, sorted_order
-from smt_bridge.extraction.config import COUNT_BINS, ExtractConfig
+from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.extraction.corpus import CorpusSurvey
 from smt_bridge.extraction.instances import UINT, make_packing, unpack
 from smt_bridge.extraction.packed_corpus import Int32s, Int64s
@@ -299,15 +299,18 @@ def phi(counts: PairCounts, totals: CorpusTotals, smoothing: str) -> tuple[Float
     return joint / counts.target, joint / counts.source
 
 
-def count_text(count: int, feature: str) -> str:
-    """The scores of the count feature for a pair that was extracted `count` times, each after a space, as
-    Moses' consolidate writes them. `feature`: see `ExtractConfig.count_feature`."""
+COUNT_BINS = (1, 2, 3, 5, 10)  # the last count of each bin but the last one
+
+
+def count_scores(count: int, feature: str) -> list[str]:
+    """The scores of a pair that was extracted `count` times, as Moses' consolidate writes them. `feature`:
+    see `ExtractConfig.count_feature`."""
     if feature == "low":
-        return f" {math.exp(-1 / count):.6g}"
+        return [f"{math.exp(-1 / count):.6g}"]
     if feature == "bins":
         own = bisect_left(COUNT_BINS, count)
-        return "".join(" 2.718" if number == own else " 1" for number in range(len(COUNT_BINS) + 1))
-    return ""
+        return ["2.718" if number == own else "1" for number in range(len(COUNT_BINS) + 1)]
+    return []
 
 
 ORIENTATION_PRIOR = 0.5  # added to each orientation's count
@@ -375,7 +378,10 @@ class TableLines:
             for array in (inverse, lex_inverse, direct, lex_direct, of_target, of_source, pairs.count)
         ]
         alignments = [alignment_text(square) for square in pairs.direct.tolist()]
-        of_count = {count: count_text(count, self.config.count_feature) for count in set(columns[-1])}
+        of_count = {
+            count: "".join(f" {score}" for score in count_scores(count, self.config.count_feature))
+            for count in set(columns[-1])
+        }
         table = [
             f"{head}{a:.6g} {b:.6g} {c:.6g} {d:.6g}{of_count[j]} ||| {points} ||| {t} {s} {j} ||| |||"
             for head, points, a, b, c, d, t, s, j in zip(heads, alignments, *columns, strict=True)

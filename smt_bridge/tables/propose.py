@@ -120,9 +120,8 @@ def reordering_scores(row: PhrasePair, location: str, count: int) -> NDArray[np.
     if len(values) not in ([count] if count else PROBABILITIES):
         numbers_of_types = ", ".join(map(str, PROBABILITIES))
         expected = f"{count} as in the first row" if count else f"one of {numbers_of_types}"
-        raise DataError(
-            f"{location}: {len(values)} probabilit{'ies' if len(values) > 1 else 'y'}, expected {expected}"
-        )
+        noun = "probability" if len(values) == 1 else "probabilities"
+        raise DataError(f"{location}: {len(values)} {noun}, expected {expected}")
     return values
 
 

@@ -39,16 +39,7 @@ from smt_bridge.moses.ini import Weights
 from smt_bridge.moses.sparse_weights import SparseWeights, feature_of
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
-from smt_bridge.tuning.pool import (
-    Floats,
-    HypothesisRows,
-    Ints,
-    Pool,
-    feature_names,
-    from_weights,
-    to_weights,
-    warn_of_few,
-)
+from smt_bridge.tuning.pool import Floats, HypothesisRows, Ints, Pool, feature_names, from_weights, to_weights
 from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.sparse_vectors import SavedVectors, SparseVectors
 from smt_bridge.tuning.tuner import Tuner, TuningPoint
@@ -317,7 +308,7 @@ def run(
     writes each new one. UserError if no weights change BLEU or a file cannot be written; DataError for a
     damaged file, or as from `HypothesisRows.pool`. `references`: of each sentence; `refine`: changes all
     starts but the first by the lists of those before."""
-    warn_of_few(tuning.sentences, len(tuning.names))
+    pools.warn_of_few(tuning.sentences, len(tuning.names))
     tuning.load()
     if tuning.iterations:
         log.info(
