@@ -384,7 +384,10 @@ class Dask(Generic[Task, Result]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         started_cluster = self.client.cluster
-        self.client.close()  # the scheduler tells the workers
+        try:
+            self.client.close()  # the scheduler tells the workers
+        except RuntimeError:  # Dask cancels an attempt to connect twice, if the scheduler was just lost
+            self.client.close()
         if started_cluster:
             started_cluster.close()
 

@@ -279,6 +279,20 @@ def test_a_scheduler_that_is_lost_as_the_job_starts(
         pass
 
 
+def test_a_client_whose_first_close_fails(two: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dask cancels an attempt to connect that has just run out of time, which is an error of asyncio."""
+    with executor(two) as dask:
+        close, failures = dask.client.rpc.close, [RuntimeError("Cannot change state of expiring Timeout")]
+
+        async def fail_once() -> None:
+            if failures:
+                raise failures.pop()
+            await close()
+
+        monkeypatch.setattr(dask.client.rpc, "close", fail_once)
+    assert dask.client.status == "closed" and not failures
+
+
 def test_a_cluster_without_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nmt.work.cluster.FIRST_WORKER", 1)
     with (
