@@ -19,6 +19,7 @@ from nmt.compute.precision import bf16_products
 from nmt.data.aligned import make_aligned_batch
 from nmt.data.batches import Batch, make_batch
 from nmt.data.running import ChunkStream
+from nmt.layers.transformer import SINUSOIDS
 from nmt.lm import language_model_class
 from nmt.models.config import ModelConfig, RNNConfig
 from nmt.models.registry import make
@@ -90,6 +91,17 @@ def test_translators(kind: str, options: dict[str, object]) -> None:
         assert [hypothesis.looked_at for hypothesis in mine] == [one.looked_at for one in other]
     if hasattr(cpu, "source_vectors"):
         same(cpu.source_vectors(SOURCES), gpu.source_vectors(SOURCES).cpu())
+
+
+def test_a_sentence_longer_than_the_table_of_positions() -> None:
+    cpu, gpu = on_both(make_transformer())
+    long = [3 + place % 5 for place in range(SINUSOIDS + 44)]
+    pairs = [(long, long), *PAIRS]
+    for ours, theirs in zip(word_scores(cpu, pairs), word_scores(gpu, pairs), strict=True):
+        same(ours, theirs)
+    config = BeamConfig(beam_size=2, max_length_factor=1.0)
+    beams = [search(model, [long], config) for model in (cpu, gpu)]
+    assert [one.words for one in beams[0][0]] == [one.words for one in beams[1][0]]
 
 
 @pytest.mark.parametrize("options", HIERARCHIES, ids=str)
