@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from nmt.cli import jobs, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, OutputPath, add_settings, parse_settings
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.formats.pharaoh import Links
@@ -108,8 +108,7 @@ def parser() -> options.Parser:
     )
     add_texts(parser, "tokenized text", "its translation, line by line")
     options.add_output(parser)
-    add_setting(parser, TrainConfig, "method")
-    add_setting(parser, TrainConfig, "symmetrization")
+    add_settings(parser, TrainConfig, "method", "symmetrization")
 
     points_help = "points of one direction from any tool, source word first"
     for name, kind, what in (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options, parallel_text
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, add_setting, add_settings, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files
 from smt_bridge.build.config import BuildConfig
@@ -35,9 +35,7 @@ def parser() -> options.Parser:
     )
 
     parallel_text.add_options(parser, dev=True)
-    parser.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="DIR", help="the folder of the system"
-    )
+    options.add_required_output(parser, "DIR", "the folder of the system")
     for name in ("monolingual", "glossary", "plan", "monolingual_source"):
         add_setting(parser, BuildConfig, name, type=InputPath, metavar="FILE")
     for name in ("source_language", "target_language"):
@@ -50,11 +48,9 @@ def parser() -> options.Parser:
         help="approximate time for the build, such as 90m or 1h30m, by which the networks and their training "
         "are chosen",
     )
-    for name in ("phrase_features", "workers", "seed"):
-        add_setting(parser, BuildConfig, name)
+    add_settings(parser, BuildConfig, "phrase_features", "workers", "seed")
     add_setting(parser, BuildConfig, "keep_plan", action="store_true")
-    for name in STUDENT:
-        add_setting(parser, BuildConfig, name)
+    add_settings(parser, BuildConfig, *STUDENT)
     parser.add_argument("--dry-run", action="store_true", help="print the plan and exit")
     options.add_quiet(parser)
     return parser

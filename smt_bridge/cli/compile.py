@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, check_separate, new_folder, parse_settings
+from nmt.cli.arguments import InputPath, check_separate, new_folder, parse_settings
 from nmt.errors import ConfigError
 from nmt.io import files, mapped
 from smt_bridge.cli.shared_options import add_compilation
@@ -42,7 +42,7 @@ def parser() -> options.Parser:
         metavar="MODEL_DIR|INI|TABLE",
         help="a folder made by smt-train, a moses.ini, or a phrase table",
     )
-    parser.add_argument("--output", "-o", type=OutputPath, required=True, metavar="DIR", help="a new folder")
+    options.add_required_output(parser, "DIR", "a new folder")
     parser.add_argument(
         "--reordering", type=InputPath, default="", metavar="FILE", help="the reordering table of TABLE"
     )

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, add_settings
 from nmt.compute.resources import peak_memory
 from nmt.io import files
 from nmt.work.executors import ExecutorConfig
@@ -71,9 +71,7 @@ def parser() -> options.Parser:
     parser.derived = lambda args: (
         [("--lexical", f"{args.lexical}.{suffix}") for suffix in ("e2f", "f2e")] if args.lexical else []
     )
-    add_setting(parser, ExtractConfig, "max_length")
-    add_setting(parser, ExtractConfig, "smoothing")
-    add_setting(parser, ExtractConfig, "count_feature")
+    add_settings(parser, ExtractConfig, "max_length", "smoothing", "count_feature")
     add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     add_memory(parser)
     jobs.add_shared_job(parser)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings, positive
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, add_settings, parse_settings, positive
 from nmt.errors import DataError
 from nmt.io import files
 from smt_bridge.moses import check as check_system
@@ -63,14 +63,12 @@ def add_text(parser: argparse.ArgumentParser, what: str) -> None:
 
 def add_filter(parser: argparse.ArgumentParser) -> None:
     add_text(parser, "the text to be translated")
-    parser.add_argument("--output", "-o", type=OutputPath, required=True, metavar="DIR", help="a new folder")
+    options.add_required_output(parser, "DIR", "a new folder")
 
 
 def add_decode(parser: options.ActionParser) -> None:
     add_text(parser, "tokenized text")
-    parser.add_argument(
-        "--output", "-o", type=OutputPath, required=True, metavar="FILE", help="the translation, line by line"
-    )
+    options.add_required_output(parser, "FILE", "the translation, line by line")
     parser.add_argument(
         "--n-best-list",
         type=OutputPath,
@@ -100,8 +98,7 @@ def add_tune(parser: options.ActionParser) -> None:
         metavar="DIR",
         help="working folder of the loop; the tuned moses.ini is written there",
     )
-    for name in ("method", "n_best", "iterations"):
-        add_setting(parser, moses.TuneOptions, name)
+    add_settings(parser, moses.TuneOptions, "method", "n_best", "iterations")
     parser.add_argument(
         "--no-filter", action="store_true", help="do not filter the tables for the development set first"
     )

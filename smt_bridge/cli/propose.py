@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import InputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, add_setting, add_settings, parse_settings
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.io import files
@@ -54,8 +54,7 @@ def parser() -> options.Parser:
         help="word translation probabilities STEM.e2f and STEM.f2e, written by smt-extract or Moses",
     )
     add_outputs(parser, "whose phrases get proposals", "reordering table with rows for the proposals")
-    for name in ("options", "beam_size", "thin", "rare", "max_length"):
-        add_setting(parser, ProposeConfig, name)
+    add_settings(parser, ProposeConfig, "options", "beam_size", "thin", "rare", "max_length")
     add_setting(parser, ProposeConfig, "least", metavar="P")
     jobs.add_executor(parser)
     options.add_quiet(parser)

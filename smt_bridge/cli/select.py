@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import jobs, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings, positive
+from nmt.cli.arguments import InputPath, OutputPath, add_settings, parse_settings, positive
 from nmt.cli.jobs import TextJob, advance
 from nmt.errors import ConfigError
 from nmt.io import files
@@ -64,8 +64,7 @@ def parser() -> options.Parser:
         default=None,
         help="write the difference of each line of --general; lower is more similar to the domain",
     )
-    for name in ("order", "min_count", "steps", "seed"):
-        add_setting(parser, SelectionConfig, name)
+    add_settings(parser, SelectionConfig, "order", "min_count", "steps", "seed")
     jobs.add_options(parser)
     options.add_quiet(parser)
     return parser

@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Sequence
 
 from nmt.cli import arguments, jobs, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, add_settings
 from nmt.config.settings import Range
 from nmt.errors import ConfigError
 from nmt.io import numbers
@@ -67,8 +67,7 @@ def check_reordering(args: argparse.Namespace) -> None:
 
 def add_pruning(parser: argparse.ArgumentParser) -> None:
     add_setting(parser, PruneConfig, "prune_significance", type=significance_setting, metavar="a+e|a-e|X")
-    add_setting(parser, PruneConfig, "prune_count")
-    add_setting(parser, PruneConfig, "prune_entropy")
+    add_settings(parser, PruneConfig, "prune_count", "prune_entropy")
 
 
 def significance_setting(text: str) -> str:
@@ -132,8 +131,7 @@ def add_features(parser: argparse.ArgumentParser, required: bool = True) -> None
         metavar="TYPE[:NAME]=PATH",
         help=f"feature to compute; may be repeated. Types: {kinds}",
     )
-    for name in ("unknown", "side", "assume_normalized", "precision"):
-        add_setting(parser, FeatureSettings, name)
+    add_settings(parser, FeatureSettings, "unknown", "side", "assume_normalized", "precision")
     parser.add_argument(
         "--backoff",
         type=InputPath,

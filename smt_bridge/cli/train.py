@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.cli import options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting, parse_settings
+from nmt.cli.arguments import InputPath, OutputPath, add_setting, add_settings, parse_settings
 from nmt.cli.jobs import add_executor
 from nmt.errors import ConfigError
 from nmt.io import files
@@ -110,15 +110,11 @@ def parser() -> options.Parser:
         "--add", type=InputPath, default="", metavar="TRAINED",
         help="folder of a trained model, to whose texts the pairs are added in MODEL_DIR, with its settings",
     )  # fmt: skip
-    for name in ("order", "class_lm", "class_order", "method", "symmetrization"):
-        add_setting(parser, TrainConfig, name)
-    add_setting(parser, ExtractConfig, "max_length")
-    add_setting(parser, ExtractConfig, "smoothing")
-    add_setting(parser, ExtractConfig, "count_feature")
+    add_settings(parser, TrainConfig, "order", "class_lm", "class_order", "method", "symmetrization")
+    add_settings(parser, ExtractConfig, "max_length", "smoothing", "count_feature")
     add_setting(parser, ExtractConfig, "reordering_type", metavar="TYPE")
     parser.add_argument("--no-reordering", action="store_true", help="train no lexical reordering table")
-    for name in ("osm", "osm_classes", "sparse_features"):
-        add_setting(parser, TrainConfig, name)
+    add_settings(parser, TrainConfig, "osm", "osm_classes", "sparse_features")
     add_pruning(parser)
     add_setting(parser, TrainConfig, "distortion_limit")
     parser.add_argument(

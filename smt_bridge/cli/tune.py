@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt.cli import arguments, options
-from nmt.cli.arguments import InputPath, OutputPath, add_setting
+from nmt.cli.arguments import InputPath, OutputPath, add_settings
 from nmt.config import settings
 from nmt.errors import ConfigError, DataError
 from nmt.io import files, locks, manifest
@@ -93,8 +93,7 @@ def parser() -> options.Parser:
         "--n-best", type=options.positive, default=100, metavar="K",
         help="number of different translations of each sentence in a list",
     )  # fmt: skip
-    add_setting(parser, TuneConfig, "iterations")
-    add_setting(parser, TuneConfig, "patience")
+    add_settings(parser, TuneConfig, "iterations", "patience")
     final = "finally tune N times on all lists, with seeds 1 to N, and write WORK/seed-1.weights ..."
     parser.add_argument("--final-seeds", type=arguments.integer(0), default=0, metavar="N", help=final)
     add_tuner(parser)

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import fields
 
 from nmt.cli import options
-from nmt.cli.arguments import add_setting, parse_settings
+from nmt.cli.arguments import add_setting, add_settings, parse_settings
 from nmt.config import settings
 from smt_bridge.tuning.registry import TUNERS, TuneConfig
 from smt_bridge.tuning.tuner import Tuner
@@ -12,8 +12,7 @@ from smt_bridge.tuning.tuner import Tuner
 
 def add_tuner(parser: argparse.ArgumentParser) -> None:
     """Add --method, --seed, and an option for each setting of a tuner; tuners may share settings."""
-    add_setting(parser, TuneConfig, "method")
-    add_setting(parser, TuneConfig, "seed")
+    add_settings(parser, TuneConfig, "method", "seed")
     added: set[str] = set()
     for name, tuner in TUNERS.items():
         group = parser.add_argument_group(f"settings of {name}")
