@@ -16,20 +16,7 @@ from io import BytesIO
 from nmt.documents.document import Document
 from nmt.documents.docx_runs import Paragraph, RunFormat, read_paragraph
 from nmt.documents.inline import AlignedTranslation, InlineItem, TaggedText
-from nmt.documents.xml_text import (
-    Edit,
-    Part,
-    Piece,
-    XmlFile,
-    XmlToken,
-    apply_edits,
-    clean_translation,
-    cut,
-    escape,
-    match_tags,
-    read_xml,
-    tokenize,
-)
+from nmt.documents.xml_text import Edit, Part, Piece, XmlFile, clean_translation, cut, escape, read_xml
 from nmt.errors import DataError
 
 TYPES = "[Content_Types].xml"
@@ -163,13 +150,11 @@ class TextPart:
     """A part of the file with its texts."""
 
     file: XmlFile
-    tokens: Sequence[XmlToken]
     texts: Sequence[PlacedText]
 
     def write(self, rows: Iterator[AlignedTranslation]) -> bytes:
         """The part with the next translations of `rows`."""
-        edits = [text.edit(next(rows)) for text in self.texts]
-        return self.file.encode(apply_edits(self.tokens, edits))
+        return self.file.write([text.edit(next(rows)) for text in self.texts])
 
 
 @dataclass(frozen=True)
@@ -200,7 +185,7 @@ def text_parts(package: Package, name: str) -> list[str]:
     if TYPES not in package.parts:
         raise DataError(f"{name}:1: a ZIP file without {TYPES}, expected .docx; is this a document of Word?")
     location, ranks = f"{name}/{TYPES}", dict[str, int]()
-    for token in tokenize(read_xml(package.parts[TYPES], location).text, location):
+    for token in read_xml(package.parts[TYPES], location).tokens:
         part, kind = token.attribute("PartName").removeprefix("/"), token.attribute("ContentType")
         rank = next((rank for rank, ending in enumerate(KINDS) if kind.endswith(ending)), -1)
         if token.local == "Override" and rank >= 0 and part in package.parts:
@@ -213,17 +198,15 @@ def text_parts(package: Package, name: str) -> list[str]:
 def parse_part(data: bytes, name: str) -> TextPart:
     """Find the texts of a part. DataError, with the line, if it is not well-formed XML."""
     file = read_xml(data, name)
-    tokens = tokenize(file.text, name)
-    partners = match_tags(tokens)
-    root = next(token for token in tokens if token.name)
+    root = next(token for token in file.tokens if token.name)
     prefix = root.name.removesuffix(root.local)  # such as w:
     texts = [
         text
-        for index, token in enumerate(tokens)
+        for index, token in enumerate(file.tokens)
         if token.opens and token.name == f"{prefix}p"
-        for text in place_texts(read_paragraph(tokens, partners, index, prefix))
+        for text in place_texts(read_paragraph(file, index, prefix))
     ]
-    return TextPart(file, tokens, texts)
+    return TextPart(file, texts)
 
 
 # ---- texts of a paragraph ----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from nmt.documents.xml_text import Piece, XmlToken, children, escape, raw_text
+from nmt.documents.xml_text import Piece, XmlFile, escape
 
 # Elements around runs: with content that is translated, and with content that stays.
 PAIRS = frozenset("hyperlink ins moveTo smartTag customXml sdt dir bdo".split())
@@ -51,8 +51,7 @@ class Origin:
 class Paragraph:
     """The pieces of a paragraph with their origins, and the formats of its texts by key."""
 
-    tokens: Sequence[XmlToken]
-    partners: Sequence[int]
+    file: XmlFile
     prefix: str
     pieces: list[Piece] = field(default_factory=list)
     origins: list[Origin] = field(default_factory=list)
@@ -64,7 +63,7 @@ class Paragraph:
 
     def name(self, index: int) -> str:
         """The name of a tag without the prefix of WordprocessingML; others keep theirs."""
-        return self.tokens[index].name.removeprefix(self.prefix)
+        return self.file.tokens[index].name.removeprefix(self.prefix)
 
     def text_format(self, piece: Piece) -> RunFormat:
         """The format of a text."""
@@ -72,7 +71,7 @@ class Paragraph:
 
     def has_tags(self, first: int, end: int) -> bool:
         """Whether there are any tags among some tokens."""
-        return any(token.name for token in self.tokens[first:end])
+        return any(token.name for token in self.file.tokens[first:end])
 
     def edges(self, first: Piece, last: Piece) -> tuple[RunEdge, RunEdge]:
         """The ends of the tokens that are replaced for the pieces from `first` to `last`: a run of which a
@@ -84,33 +83,33 @@ class Paragraph:
             first_edge = RunEdge(start.first, f"</{self.prefix}r>") if inner else RunEdge(start.run)
         if end.run >= 0:
             inner = self.has_tags(end.end, end.content[1])
-            opening = raw_text(self.tokens, end.run, end.content[0])
-            last_edge = RunEdge(end.end, opening) if inner else RunEdge(self.partners[end.run] + 1)
+            opening = self.file.raw(end.run, end.content[0])
+            last_edge = RunEdge(end.end, opening) if inner else RunEdge(self.file.partners[end.run] + 1)
         return first_edge, last_edge
 
 
-def read_paragraph(tokens: Sequence[XmlToken], partners: Sequence[int], start: int, prefix: str) -> Paragraph:
+def read_paragraph(file: XmlFile, start: int, prefix: str) -> Paragraph:
     """Read the pieces of a paragraph. `start`: its start tag; `prefix`: of the names of WordprocessingML."""
-    paragraph = Paragraph(tokens, partners, prefix)
-    read_content(paragraph, range(start + 1, partners[start]))
+    paragraph = Paragraph(file, prefix)
+    read_content(paragraph, range(start + 1, file.partners[start]))
     join_fields(paragraph)
     return paragraph
 
 
 def read_content(paragraph: Paragraph, content: range) -> None:
     """Add the pieces of some tokens."""
-    tokens, index = paragraph.tokens, content.start
+    file, index = paragraph.file, content.start
     while index < content.stop:
-        name, end = paragraph.name(index), paragraph.partners[index] + 1
+        name, end = paragraph.name(index), file.partners[index] + 1
         inner = content_tag(paragraph, index)
         if name == "r":
             read_run(paragraph, index)
         elif inner >= 0:
             read_pair(paragraph, index, inner)
-        elif tokens[index].name and name not in PROPERTIES and name not in DROPPED:
-            key = tokens[index].attribute("id")
+        elif file.tokens[index].name and name not in PROPERTIES and name not in DROPPED:
+            key = file.tokens[index].attribute("id")
             piece = Piece(
-                raw_text(tokens, index, end),
+                file.raw(index, end),
                 begins=f"{name} {key}" if name in RANGE_STARTS else "",
                 ends=f"{RANGES[name]} {key}" if name in RANGES else "",
                 border=has_paragraph(paragraph, index),
@@ -121,36 +120,37 @@ def read_content(paragraph: Paragraph, content: range) -> None:
 
 def read_pair(paragraph: Paragraph, index: int, inner: int) -> None:
     """Add an element as a pair of tags, with its content. `inner`: see `content_tag`."""
-    tokens, partners = paragraph.tokens, paragraph.partners
-    first, end = inner + 1, partners[inner]
-    while first < end and (paragraph.name(first) in PROPERTIES or not tokens[first].name):
-        first = partners[first] + 1
-    after = partners[index] + 1
-    paragraph.add(Piece(raw_text(tokens, index, first), opens=True), Origin(index, first))
+    file = paragraph.file
+    first, end = inner + 1, file.partners[inner]
+    while first < end and (paragraph.name(first) in PROPERTIES or not file.tokens[first].name):
+        first = file.partners[first] + 1
+    after = file.partners[index] + 1
+    paragraph.add(Piece(file.raw(index, first), opens=True), Origin(index, first))
     read_content(paragraph, range(first, end))
-    paragraph.add(Piece(raw_text(tokens, end, after), closes=True), Origin(end, after))
+    paragraph.add(Piece(file.raw(end, after), closes=True), Origin(end, after))
 
 
 def content_tag(paragraph: Paragraph, index: int) -> int:
     """The start tag of the element to translate: one of PAIRS, or inside it. -1 for any other element."""
-    tokens, name = paragraph.tokens, paragraph.name(index)
+    tokens, name = paragraph.file.tokens, paragraph.name(index)
     if name not in PAIRS or not tokens[index].opens:
         return -1
     if name != "sdt":
         return index
-    inside = children(tokens, paragraph.partners, index)
+    inside = paragraph.file.children(index)
     return next((tag for tag in inside if paragraph.name(tag) == "sdtContent" and tokens[tag].opens), -1)
 
 
 def read_run(paragraph: Paragraph, run: int) -> None:
     """Add the pieces of a run."""
-    tokens, partners, prefix = paragraph.tokens, paragraph.partners, paragraph.prefix
+    file, prefix = paragraph.file, paragraph.prefix
+    tokens, partners = file.tokens, file.partners
     if not tokens[run].opens:
         return
-    content = [index for index in children(tokens, partners, run) if tokens[index].name]
+    content = [index for index in file.children(run) if tokens[index].name]
     properties = next((index for index in content if paragraph.name(index) == "rPr"), -1)
     first = partners[properties] + 1 if properties >= 0 else run + 1
-    opening = raw_text(tokens, run, first)
+    opening = file.raw(run, first)
     key = format_key(paragraph, properties)
     paragraph.formats.setdefault(
         key, RunFormat(f'{opening}<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>")
@@ -160,7 +160,7 @@ def read_run(paragraph: Paragraph, run: int) -> None:
         if index == properties or name in DROPPED:
             continue
         origin = Origin(index, end, run, (first, partners[run]))
-        raw = f"{opening}{raw_text(tokens, index, end)}</{prefix}r>"
+        raw = f"{opening}{file.raw(index, end)}</{prefix}r>"
         if name == "noBreakHyphen":
             paragraph.add(Piece("-", "-", format=key), origin)
         elif name == "t":
@@ -176,20 +176,20 @@ def read_run(paragraph: Paragraph, run: int) -> None:
 
 def format_key(paragraph: Paragraph, properties: int) -> str:
     """The properties of a run as far as they show. `properties`: their start tag; -1 if there are none."""
-    tokens, partners = paragraph.tokens, paragraph.partners
-    if properties < 0 or not tokens[properties].opens:
+    file = paragraph.file
+    if properties < 0 or not file.tokens[properties].opens:
         return ""
     return "".join(
-        raw_text(tokens, index, partners[index] + 1)
-        for index in children(tokens, partners, properties)
-        if tokens[index].name and paragraph.name(index) not in NOT_FORMAT
+        file.raw(index, file.partners[index] + 1)
+        for index in file.children(properties)
+        if file.tokens[index].name and paragraph.name(index) not in NOT_FORMAT
     )
 
 
 def has_paragraph(paragraph: Paragraph, index: int) -> bool:
     """Whether there are paragraphs inside an element, such as those of a text box."""
-    name = f"{paragraph.prefix}p"
-    return any(token.name == name for token in paragraph.tokens[index + 1 : paragraph.partners[index]])
+    file, name = paragraph.file, f"{paragraph.prefix}p"
+    return any(token.name == name for token in file.tokens[index + 1 : file.partners[index]])
 
 
 # ---- fields ------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def field_mark(paragraph: Paragraph, number: int) -> str:
         return ""
     name = paragraph.name(origin.first)
     if name == "fldChar":
-        return paragraph.tokens[origin.first].attribute("fldCharType")
+        return paragraph.file.tokens[origin.first].attribute("fldCharType")
     return "instruction" if name in ("instrText", "delInstrText") else ""
 
 
@@ -254,7 +254,7 @@ def join_field(
     instruction = "".join(
         token.text
         for origin in origins[: separate + 1]
-        for token in paragraph.tokens[origin.first : origin.end]
+        for token in paragraph.file.tokens[origin.first : origin.end]
         if origin.run >= 0
     )
     whole = not any(depths[: separate + 1]) and depths[-1] == 0 and min(depths) == 0

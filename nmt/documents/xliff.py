@@ -17,15 +17,10 @@ from nmt.documents.xml_text import (
     Piece,
     XmlFile,
     XmlToken,
-    apply_edits,
-    children,
     clean_translation,
     cut,
     escape,
-    match_tags,
-    raw_text,
     read_xml,
-    tokenize,
 )
 from nmt.errors import DataError
 from nmt.formats.parallel_text import primary_subtag
@@ -68,8 +63,6 @@ class XliffDocument(Document):
 
     file: XmlFile
     name: str
-    tokens: list[XmlToken]
-    partners: list[int]
     version2: bool
     units: list[Unit] = field(default_factory=list)
     files: list[FileLanguages] = field(default_factory=list)
@@ -81,52 +74,48 @@ class XliffDocument(Document):
 
     def set_languages(self, source: str, target: str) -> None:
         for names in self.files:
-            tag = self.tokens[names.tag]
+            tag = self.file.tokens[names.tag]
             for attribute, code in ((names.source, source), (names.target, target)):
                 named = tag.attribute(attribute)
                 if code and named and primary_subtag(named) != primary_subtag(code):
                     raise DataError(
-                        f"{self.name}:{self.line(names.tag)}: {attribute}={named}, but the translation is "
-                        f"from {source or 'another language'} to {target or 'another'}; is this the right "
+                        f"{self.name}:{self.file.line(names.tag)}: {attribute}={named}, but the translation "
+                        f"is from {source or 'another language'} to {target or 'another'}; is this the right "
                         "file?"
                     )
             if self.version2 and self.units and not target and not tag.attribute(names.target):
                 raise DataError(
-                    f"{self.name}:{self.line(names.tag)}: names no target language, and the model does not "
-                    f"know its own; write {names.target} into <{tag.name}>"
+                    f"{self.name}:{self.file.line(names.tag)}: names no target language, and the model does "
+                    f"not know its own; write {names.target} into <{tag.name}>"
                 )
         self.target_language = target
-
-    def line(self, index: int) -> int:
-        """The number of the line of a token."""
-        return 1 + sum(token.raw.count("\n") for token in self.tokens[:index])
 
     def write(self, translations: Sequence[AlignedTranslation]) -> bytes:
         rows = iter(translations)
         edits = [edit for unit in self.units for edit in self.unit_edits(unit, rows)]
         if self.target_language:
             for names in self.files:
-                tag = self.tokens[names.tag]
+                tag = self.file.tokens[names.tag]
                 if not tag.attribute(names.target):
                     changed = tag.with_attribute(names.target, self.target_language)
                     edits.append(Edit(names.tag, names.tag + 1, changed.raw))
-        return self.file.encode(apply_edits(self.tokens, edits))
+        return self.file.write(edits)
 
     def unit_edits(self, unit: Unit, rows: Iterator[AlignedTranslation]) -> Iterator[Edit]:
         """Yield the edits of a unit, whose translations are the next of `rows`."""
-        content = render(unit, rows)
+        content, tokens = render(unit, rows), self.file.tokens
         if unit.target:
-            tag = self.tokens[unit.target]
-            first, end, gap = unit.target, self.partners[unit.target] + 1, ""
+            tag = tokens[unit.target]
+            first, end, gap = unit.target, self.file.partners[unit.target] + 1, ""
         else:
-            prefix = self.tokens[unit.source].name.removesuffix("source")
+            prefix = tokens[unit.source].name.removesuffix("source")
             tag = XmlToken(f"<{prefix}target>", f"{prefix}target", opens=True)
             first = end = unit.after + 1
-            preceding = self.tokens[unit.source - 1]
+            preceding = tokens[unit.source - 1]
             gap = preceding.raw if preceding.is_text and preceding.raw.isspace() else ""
         if not tag.opens:  # <target/>
             tag = replace(tag, raw=tag.raw[:-2].rstrip() + ">", opens=True)
-        parent = self.tokens[unit.tag]
+        parent = tokens[unit.tag]
         if self.version2:
             parent = parent.with_attribute("subState", "").with_attribute("state", "translated")
         else:
@@ -142,19 +131,18 @@ def parse(data: bytes, name: str) -> XliffDocument:
     """Find the units of a file of XLIFF. DataError, with the line, for a file that is not well-formed XML, is
     of another kind or has tags out of order."""
     file = read_xml(data, name)
-    tokens = tokenize(file.text, name)
-    partners = match_tags(tokens)
-    root = next(index for index, token in enumerate(tokens) if token.name)
-    if tokens[root].local != "xliff":
-        line = 1 + raw_text(tokens, 0, root).count("\n")
-        raise DataError(f"{name}:{line}: begins with <{tokens[root].name}>, expected <xliff>; is this XLIFF?")
-    version = tokens[root].attribute("version")
+    root, tag = next((index, token) for index, token in enumerate(file.tokens) if token.name)
+    if tag.local != "xliff":
+        raise DataError(
+            f"{name}:{file.line(root)}: begins with <{tag.name}>, expected <xliff>; is this XLIFF?"
+        )
+    version = tag.attribute("version")
     if version[:2] not in ("1.", "2."):
         raise DataError(f"{name}:1: version {version or 'missing'}, expected 1.2 or 2.x; is this XLIFF?")
-    document = XliffDocument(file, name, tokens, partners, version.startswith("2"))
+    document = XliffDocument(file, name, version.startswith("2"))
     if document.version2:
         document.files.append(FileLanguages(root, "srcLang", "trgLang"))
-    if tokens[root].opens:
+    if tag.opens:
         find_units(document, root, Inherited())
     return document
 
@@ -180,9 +168,8 @@ class Inherited:
 
 def find_units(document: XliffDocument, parent: int, above: Inherited) -> None:
     """Add the units inside an element to a document."""
-    tokens = document.tokens
-    for index in children(tokens, document.partners, parent):
-        token = tokens[index]
+    for index in document.file.children(parent):
+        token = document.file.tokens[index]
         if not token.opens:
             continue
         inside = above.within(token)
@@ -197,9 +184,9 @@ def find_units(document: XliffDocument, parent: int, above: Inherited) -> None:
 
 def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Unit | None:
     """Read a unit (version 1) or segment (2); None if it has nothing to translate, or its target is done."""
-    tokens, partners = document.tokens, document.partners
-    tags = dict[str, int]()
-    for index in children(tokens, partners, parent):
+    file = document.file
+    tokens, partners, tags = file.tokens, file.partners, dict[str, int]()
+    for index in file.children(parent):
         if tokens[index].name:
             tags.setdefault(tokens[index].local, index)
     source, target = tags.get("source", 0), tags.get("target", 0)
@@ -210,10 +197,10 @@ def read_unit(document: XliffDocument, parent: int, inherited: Inherited) -> Uni
         return None
     origin = tags.get("seg-source", source)
     origin = origin if tokens[origin].opens else source
-    if not raw_text(tokens, origin + 1, partners[origin]).strip():
+    if not file.raw(origin + 1, partners[origin]).strip():
         return None
     inside = inherited.within(tokens[origin])
-    pieces = read_pieces(tokens, partners, range(origin + 1, partners[origin]), inside.preserve)
+    pieces = read_pieces(file, range(origin + 1, partners[origin]), inside.preserve)
     parts = [(part, TaggedText.from_items([piece.item for piece in part.pieces])) for part in cut(pieces)]
     return Unit(
         pieces=pieces,
@@ -232,13 +219,11 @@ def is_done(parent: XmlToken, target: XmlToken, version2: bool) -> bool:
     return parent.attribute("approved") == "yes" or target.attribute("state") not in OPEN_STATES
 
 
-def read_pieces(
-    tokens: Sequence[XmlToken], partners: Sequence[int], content: range, preserve: bool
-) -> list[Piece]:
+def read_pieces(file: XmlFile, content: range, preserve: bool) -> list[Piece]:
     """Read the pieces of a source. `content`: its tokens; `preserve`: line breaks end a text."""
     pieces, index = list[Piece](), content.start
     while index < content.stop:
-        token = tokens[index]
+        token = file.tokens[index]
         end = index + 1
         if token.is_text:
             texts = LINE_BREAKS.split(token.text) if preserve and "\n" in token.text else [token.text]
@@ -248,23 +233,23 @@ def read_pieces(
                 for text in texts
                 if text
             ]
-        elif token.local == "mrk" and (token.closes or token.opens) and is_segment(tokens, partners, index):
+        elif token.local == "mrk" and (token.closes or token.opens) and is_segment(file, index):
             pieces.append(Piece(token.raw, border=True))
         elif token.local in PAIRS and token.closes:
             pieces.append(Piece(token.raw, closes=True))
         elif token.local in PAIRS and token.opens and not is_protected(token):
             pieces.append(Piece(token.raw, opens=True))
         else:
-            end = partners[index] + 1
+            end = file.partners[index] + 1
             begins, ends = code_key(token, BEGINS), code_key(token, ENDS)
-            pieces.append(Piece(raw_text(tokens, index, end), begins=begins, ends=ends))
+            pieces.append(Piece(file.raw(index, end), begins=begins, ends=ends))
         index = end
     return [replace(piece, number=number) for number, piece in enumerate(pieces)]
 
 
-def is_segment(tokens: Sequence[XmlToken], partners: Sequence[int], index: int) -> bool:
+def is_segment(file: XmlFile, index: int) -> bool:
     """Whether a tag belongs to the mark of a segment."""
-    return tokens[min(index, partners[index])].attribute("mtype") == "seg"
+    return file.tokens[min(index, file.partners[index])].attribute("mtype") == "seg"
 
 
 def is_protected(token: XmlToken) -> bool:

@@ -28,20 +28,49 @@ NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(frozen=True)
 class XmlFile:
-    """The text of an XML file, and how it is encoded."""
+    """The tokens of an XML file, whose raw texts add up to it, and how it is encoded."""
 
-    text: str  # with the byte order mark, if there is one
     encoding: str
+    tokens: Sequence["XmlToken"]
+    partners: Sequence[int]  # of each token: the other tag of its element; itself if there is none
 
-    def encode(self, text: str) -> bytes:
-        """Encode a text as this file is."""
+    def raw(self, first: int, end: int) -> str:
+        """The tokens `first` to `end` - 1 as in the file."""
+        return "".join(token.raw for token in self.tokens[first:end])
+
+    def line(self, index: int) -> int:
+        """The number of the line of a token, from 1."""
+        return 1 + self.raw(0, index).count("\n")
+
+    def children(self, parent: int) -> Iterator[int]:
+        """Yield the indices of the tags and texts of an element's children. `parent`: its start tag."""
+        index = parent + 1
+        while index < self.partners[parent]:
+            yield index
+            index = self.partners[index] + 1
+
+    def write(self, edits: Sequence["Edit"]) -> bytes:
+        """The file with edits, which do not overlap."""
+        parts, offset = list[str](), 0
+        for edit in sorted(edits, key=lambda edit: (edit.first, edit.end)):
+            parts += [self.raw(offset, edit.first), edit.raw]
+            offset = max(offset, edit.end)
+        text = "".join([*parts, self.raw(offset, len(self.tokens))])
         return text.encode(self.encoding, "xmlcharrefreplace")
 
 
+@dataclass(frozen=True)
+class Edit:
+    """A replacement of the tokens `first` to `end` - 1; an insertion before `first` if they are equal."""
+
+    first: int
+    end: int
+    raw: str  # the XML that replaces them
+
+
 def read_xml(data: bytes, name: str) -> XmlFile:
-    """Decode an XML file, and check that it is well-formed. DataError, with the line, if it is not, for one
-    that declares entities or uses undeclared ones, and for one that is neither UTF-8 nor UTF-16. `name`: of
-    the file, for messages."""
+    """Read an XML file. DataError, with the line, if it is not well-formed, for one that declares entities or
+    uses undeclared ones, and for one that is neither UTF-8 nor UTF-16. `name`: of the file, for messages."""
     encoding = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(data[:2], "utf-8")
     text = decode_text(data, name, encoding)
     match = DECLARATION.match(text.removeprefix(BOM))
@@ -54,7 +83,8 @@ def read_xml(data: bytes, name: str) -> XmlFile:
     if declared == "us-ascii" and not text.isascii():
         raise DataError(f"{name}:1: declares the encoding us-ascii, but is not; declare UTF-8")
     check_well_formed(data, name)
-    return XmlFile(text, "ascii" if declared == "us-ascii" else encoding)
+    tokens = tokenize(text, name)
+    return XmlFile("ascii" if declared == "us-ascii" else encoding, tokens, match_tags(tokens))
 
 
 def check_well_formed(data: bytes, name: str) -> None:
@@ -192,37 +222,6 @@ def escape(text: str) -> str:
 def clean_translation(translation: AlignedTranslation) -> AlignedTranslation:
     """A translation without the characters that XML does not allow."""
     return replace(translation, text=NOT_XML.sub(" ", translation.text))
-
-
-def raw_text(tokens: Sequence[XmlToken], first: int, end: int) -> str:
-    """The tokens `first` to `end` - 1 as in the file."""
-    return "".join(token.raw for token in tokens[first:end])
-
-
-def children(tokens: Sequence[XmlToken], partners: Sequence[int], parent: int) -> Iterator[int]:
-    """Yield the indices of the tags and texts of an element's children. `parent`: its start tag."""
-    index = parent + 1
-    while index < partners[parent]:
-        yield index
-        index = partners[index] + 1
-
-
-@dataclass(frozen=True)
-class Edit:
-    """A replacement of the tokens `first` to `end` - 1; an insertion before `first` if they are equal."""
-
-    first: int
-    end: int
-    raw: str  # the XML that replaces them
-
-
-def apply_edits(tokens: Sequence[XmlToken], edits: Sequence[Edit]) -> str:
-    """The text of a file with edits, which do not overlap."""
-    parts, offset = list[str](), 0
-    for edit in sorted(edits, key=lambda edit: (edit.first, edit.end)):
-        parts += [raw_text(tokens, offset, edit.first), edit.raw]
-        offset = max(offset, edit.end)
-    return "".join([*parts, raw_text(tokens, offset, len(tokens))])
 
 
 # ---- pieces of text ----------------------------------------------------------------------------------------
