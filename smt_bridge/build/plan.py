@@ -24,6 +24,7 @@ from nmt.training.proposal import preset_file
 from smt_bridge.build.networks import ORDER, Name, recipe
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder.config import DecoderConfig
+from smt_bridge.extraction.config import ExtractConfig
 from smt_bridge.moses.reordering import trained_type
 from smt_bridge.tuning.registry import TuneConfig
 
@@ -167,6 +168,7 @@ class ExtendedPlan:
     class_lm: int = 200  # word classes of the second language model; 0: none
     # of both phrase-based systems, which share their tables
     reordering_type: str = "hier-mslr-bidirectional-fe"
+    count_feature: str = "bins"
     iterations: int = EXTENDED_ITERATIONS[0]  # at most; 0: trained, but not tuned, as the build was late
 
 
@@ -436,7 +438,7 @@ def extended_lines(plan: Plan) -> Iterator[str]:
         condition = "" if plan.phrase_features == "all" else "; kept if it is better beyond chance"
         yield (
             f"{EXTENDED_SYSTEM}: operation sequences of order {extended.osm}, {extended.class_lm} word "
-            f"classes, reordering {extended.reordering_type}{condition}"
+            f"classes, reordering {extended.reordering_type}, counts {extended.count_feature}{condition}"
         )
     elif extended:
         yield f"{EXTENDED_SYSTEM}: left out, the build was behind its plan"
@@ -534,6 +536,7 @@ def extended_mistakes(extended: ExtendedPlan, features: PhraseFeatures) -> Itera
     if features == "none":
         yield "extended: expected null, as phrase_features is none"
     yield from problems(TrainConfig("", "", osm=extended.osm, class_lm=extended.class_lm), "extended.")
+    yield from problems(ExtractConfig(count_feature=extended.count_feature), "extended.")
     if not extended.osm and not extended.class_lm:
         yield "extended: expected osm or class_lm above 0"
     if not 0 <= extended.iterations <= LONGEST_TUNING:

@@ -73,7 +73,9 @@ def train_config(build: Build) -> TrainConfig:
 
 def extract_config(build: Build) -> ExtractConfig:
     extended = build.plan.extended
-    return ExtractConfig(reordering_type=extended.reordering_type) if extended else ExtractConfig()
+    if not extended:
+        return ExtractConfig()
+    return ExtractConfig(reordering_type=extended.reordering_type, count_feature=extended.count_feature)
 
 
 def train(build: Build) -> None:

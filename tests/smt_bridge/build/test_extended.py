@@ -37,6 +37,7 @@ def test_one_training_has_the_features_of_both_systems() -> None:
     config = training.train_config(made)
     assert (config.osm, config.class_lm) == (3, 8)
     assert config.extract.reordering_type == SMALL.reordering_type
+    assert config.extract.count_feature == "bins"
     plain = training.train_config(Build(made.config, small_plan()))
     assert plain == TrainConfig(plain.source, plain.target, plain.alignment, plain.lm_text)
 

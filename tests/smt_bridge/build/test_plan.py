@@ -369,6 +369,7 @@ def extend(content: Content, **values: object) -> None:
         (lambda plan: extend(plan, osm=0, class_lm=0), "extended: expected osm or class_lm above 0"),
         (lambda plan: extend(plan, iterations=101), "extended.iterations: expected 0 to 100"),
         (lambda plan: extend(plan, reordering_type="wbe"), "wbe"),
+        (lambda plan: extend(plan, count_feature="all"), "extended.count_feature: 'all' is unknown"),
         (lambda plan: extend(plan), "seconds: expected those of .*tune-extended"),
         (lambda plan: plan.update(significance=2), "significance: 2 is out of range, expected 0 to 1"),
         (lambda plan: plan["sizes"].update(dev_pairs=0), "sizes.dev_pairs: 0 is out of range"),
