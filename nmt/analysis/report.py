@@ -33,7 +33,7 @@ from nmt.analysis.hard_words import (
     score_subsets,
     segmented_sides,
 )
-from nmt.analysis.statistics import SAMPLES, bleu_scores, bootstrap_intervals, paired_bootstrap
+from nmt.analysis.statistics import SAMPLES, bleu_scores, bootstrap_intervals, compare_bleu
 from nmt.analysis.systems import (
     SystemOutput,
     TestSet,
@@ -160,15 +160,7 @@ def significance(systems: Sequence[SystemOutput], samples: int) -> tuple[dict[st
         )
         signatures = [f"BLEU: {first.bleu().signature}", f"chrF2: {first.chrf().signature}"]
         return {first.name: {"interval": (high - low) / 2}}, signatures
-    compared = [first, *others]
-    rows, signatures = paired_bootstrap(
-        [system.name for system in compared],
-        [system.hypotheses for system in compared],
-        first.test.references,
-        first.test.tokenize,
-        samples,
-        first.test.lowercase,
-    )
+    rows, signatures = compare_bleu([first, *others], samples)
     return {scores.name: {"interval": scores.interval, "p": scores.p} for scores in rows}, signatures
 
 

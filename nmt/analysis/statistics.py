@@ -190,6 +190,13 @@ def paired_bootstrap(
     return rows, [f"{name}: {signatures[name].format()}" for name in ("BLEU", "chrF2")]
 
 
+def compare_bleu(systems: Sequence[SystemOutput], samples: int) -> tuple[list[BootstrapScores], list[str]]:
+    """Test systems against the first one, the baseline, as `paired_bootstrap` does. They share a test set."""
+    test, outputs = systems[0].test, [system.hypotheses for system in systems]
+    names = [system.name for system in systems]
+    return paired_bootstrap(names, outputs, test.references, test.tokenize, samples, test.lowercase)
+
+
 def corrected_p(result: Result, baseline: Result) -> float | None:
     """The p-value of a system's difference from the baseline, None for the baseline itself: sacreBLEU's, but
     1 if the scores are equal. Where no sample differs, sacreBLEU gives the smallest p there is."""
@@ -354,15 +361,7 @@ class CompareAnalysis:
         systems = read_systems(
             args.source, args.reference, paths, args.names or paths, args.bleu_tokenize, args.lowercase
         )
-        names = [system.name for system in systems]
-        rows, signatures = paired_bootstrap(
-            names,
-            [system.hypotheses for system in systems],
-            systems[0].test.references,
-            args.bleu_tokenize,
-            args.samples,
-            args.lowercase,
-        )
+        rows, signatures = compare_bleu(systems, args.samples)
         comet.add_scores(systems, args)
         further = {metric: compare_further(systems, metric, args.samples) for metric in args.metric}
         for metric in further:

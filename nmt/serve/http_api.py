@@ -26,8 +26,6 @@ TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": ["number", "null"], "description": "null: not finite"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 FLAG: Schema = {"type": "boolean", "default": False}
-WORDS: Schema = {"type": "array", "items": TEXT}
-SPAN: Schema = {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2}
 NULL: Schema = {"type": "null"}
 ERROR: Schema = {"type": "object", "required": ["error"], "properties": {"error": TEXT}}
 
@@ -51,6 +49,15 @@ def object_schema(required: Sequence[str], **properties: Schema) -> Schema:
 def record_schema(**properties: Schema) -> Schema:
     """The schema of an object in which none of these fields may be missing."""
     return object_schema(list(properties), **properties)
+
+
+def list_schema(items: Schema, **more: object) -> Schema:
+    """The schema of a list. `more`: further keywords, such as a description."""
+    return {"type": "array", "items": items, **more}
+
+
+WORDS = list_schema(TEXT)
+SPAN = list_schema({"type": "integer"}, minItems=2, maxItems=2)
 
 
 def optional_schema(schema: Schema) -> Schema:

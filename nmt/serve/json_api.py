@@ -27,6 +27,7 @@ from nmt.serve.http_api import (
     Fields,
     Schema,
     field_names,
+    list_schema,
     object_schema,
     optional_schema,
     record_schema,
@@ -266,8 +267,7 @@ def engine_schema(engines: Sequence[str]) -> Schema:
 
 
 def lines_schema(config: ServeConfig) -> Schema:
-    line: Schema = {"type": "string", "maxLength": config.max_line}
-    return {"type": "array", "items": line, "maxItems": config.max_lines}
+    return list_schema({"type": "string", "maxLength": config.max_line}, maxItems=config.max_lines)
 
 
 def translate_request(config: ServeConfig, engines: Sequence[str]) -> Schema:
@@ -328,46 +328,32 @@ def translate_answer() -> Schema:
         words=WORDS,
         score=NUMBER,
         log_prob=NUMBER,
-        alignment={"type": "array", "items": SPAN, "description": "source word, target word, from 0"},
-        attention={
-            "type": "array",
-            "items": {"type": "array", "items": {"type": "number"}},
-            "description": "for each target word the weight of each source word",
-        },
-        segments={
-            "type": "array",
-            "items": record_schema(source=SPAN, target=SPAN),
-            "description": "phrases in target order, with the first and the last word on either side",
-        },
-        features={"type": "object", "additionalProperties": {"type": "array", "items": NUMBER}},
+        alignment=list_schema(SPAN, description="source word, target word, from 0"),
+        attention=list_schema(
+            list_schema({"type": "number"}), description="for each target word the weight of each source word"
+        ),
+        segments=list_schema(
+            record_schema(source=SPAN, target=SPAN),
+            description="phrases in target order, with the first and the last word on either side",
+        ),
+        features={"type": "object", "additionalProperties": list_schema(NUMBER)},
     )
     node = record_schema(first=COUNT, last=COUNT, new=NUMBER, left=NUMBER, right=NUMBER)
     line = object_schema(
         ["source", "words", "unknown", "parts", "hypotheses"],
         source=TEXT,
         words=WORDS,
-        unknown={
-            "type": "array",
-            "items": COUNT,
-            "description": "source words that the engine does not know",
-        },
+        unknown=list_schema(COUNT, description="source words that the engine does not know"),
         parts={"type": "integer", "minimum": 1, "description": "a line that is too long is cut"},
-        hypotheses={"type": "array", "items": hypothesis, "minItems": 1},
-        parse=record_schema(units=WORDS, nodes={"type": "array", "items": node}),
+        hypotheses=list_schema(hypothesis, minItems=1),
+        parse=record_schema(units=WORDS, nodes=list_schema(node)),
     )
-    return record_schema(
-        engine=TEXT, translations={"type": "array", "items": line}, seconds={"type": "number"}
-    )
+    return record_schema(engine=TEXT, translations=list_schema(line), seconds={"type": "number"})
 
 
 def score_answer() -> Schema:
-    pair = object_schema(
-        ["log_prob"],
-        log_prob=NUMBER,
-        units={"type": "array", "items": TEXT},
-        word_scores={"type": "array", "items": NUMBER},
-    )
-    return record_schema(engine=TEXT, scores={"type": "array", "items": pair})
+    pair = object_schema(["log_prob"], log_prob=NUMBER, units=WORDS, word_scores=list_schema(NUMBER))
+    return record_schema(engine=TEXT, scores=list_schema(pair))
 
 
 def engines_answer() -> Schema:
@@ -375,7 +361,7 @@ def engines_answer() -> Schema:
         name=TEXT,
         what=TEXT,
         scores={**WORDS, "description": "a name for each score; empty where unknown"},
-        weights={"type": "array", "items": {"type": "number"}},
+        weights=list_schema({"type": "number"}),
     )
     engine = record_schema(
         name=TEXT,
@@ -387,10 +373,10 @@ def engines_answer() -> Schema:
         beam_size=COUNT,
         tokenized_only={"type": "boolean"},
         plain={"type": "boolean", "description": "whether the field plain can be used"},
-        features={"type": "array", "items": feature, "description": "of the totals of phrase-based engines"},
+        features=list_schema(feature, description="of the totals of phrase-based engines"),
     )
     return record_schema(
         version=TEXT,
-        engines={"type": "array", "items": engine},
+        engines=list_schema(engine),
         limits={"type": "object", "additionalProperties": COUNT},
     )

@@ -25,6 +25,7 @@ from nmt.serve.http_api import (
     Endpoint,
     Fields,
     Schema,
+    list_schema,
     object_schema,
     optional_schema,
     record_schema,
@@ -155,14 +156,14 @@ class LibreTranslate:
                 summary="Detect the language of a text",
                 request=object_schema(["q"], q=text_schema(config), api_key=optional_schema(TEXT)),
                 form=True,
-                answer={"type": "array", "items": detected_language(), "minItems": 1},
+                answer=list_schema(detected_language(), minItems=1),
                 errors=TEXT_ERRORS,
             ),
             Endpoint(
                 path="/languages",
                 handler=self.languages,
                 summary="The languages, and what they are translated into",
-                answer={"type": "array", "items": record_schema(code=TEXT, name=TEXT, targets=WORDS)},
+                answer=list_schema(record_schema(code=TEXT, name=TEXT, targets=WORDS)),
             ),
             Endpoint("/frontend/settings", self.settings, "Settings for a web page", settings),
             Endpoint(
@@ -397,12 +398,11 @@ def text_schema(config: ServeConfig) -> Schema:
 
 
 def translate_request(config: ServeConfig, languages: Sequence[str]) -> Schema:
-    query = text_schema(config)
-    texts = {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": config.max_lines}
+    texts = list_schema(TEXT, minItems=1, maxItems=config.max_lines)
     code: Schema = {"type": "string", "enum": list(languages)}
     return object_schema(
         ["q", "source", "target"],
-        q={"anyOf": [query, texts], "description": "a text, or several"},
+        q={"anyOf": [text_schema(config), texts], "description": "a text, or several"},
         source={"type": "string", "enum": [AUTO, *languages]},
         target=code,
         format=optional_schema(
@@ -414,13 +414,11 @@ def translate_request(config: ServeConfig, languages: Sequence[str]) -> Schema:
 
 
 def translate_answer() -> Schema:
-    texts: Schema = {"type": "array", "items": TEXT}
-    several: Schema = {"type": "array", "items": texts}
     return object_schema(
         ["translatedText"],
-        translatedText={"anyOf": [TEXT, texts]},
-        detectedLanguage={"anyOf": [detected_language(), {"type": "array", "items": detected_language()}]},
-        alternatives={"anyOf": [texts, several]},
+        translatedText={"anyOf": [TEXT, WORDS]},
+        detectedLanguage={"anyOf": [detected_language(), list_schema(detected_language())]},
+        alternatives={"anyOf": [WORDS, list_schema(WORDS)]},
     )
 
 
