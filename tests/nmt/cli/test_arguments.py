@@ -2,22 +2,24 @@
 
 import argparse
 import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import combinations, product
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from nmt.cli import arguments, options
+from nmt.cli import arguments, options, train, translate
 from nmt.cli.analyze import ANALYSES
 from nmt.cli.arguments import check_separate, names_file
 from nmt.config.settings import number
 from nmt.errors import ConfigError
 from nmt.io import manifest
 from tests import fork_server
+from tests.conftest import refusal
 
 # Each command line as words: `<name` is a file or folder that is read, `>name` one that is written.
 LINES = {
@@ -91,102 +93,78 @@ FIGURES = {
     "attention": "<run --input <text",
     "curves": "<run <run2",
 }
-ALL = [(name, f"{line} --log >log") for name, lines in LINES.items() for line in lines]
+Capture = pytest.CaptureFixture[str]
+ALL = [(f"nmt-{name}", f"{line} --log >log") for name, lines in LINES.items() for line in lines]
 
 
-@dataclass
-class Case:
-    """A command line whose outputs may get other names."""
+def told(folder: Path, capsys: Capture, command: str, words: Sequence[str], link: str = "") -> str:
+    """The one line with which a command refuses its words; in `folder`, where it runs, nothing changes. The
+    inputs are written there; `link`: an input to which the links soft and hard lead."""
+    with chdir(folder):
+        for given in (word[1:] for word in words if word.startswith("<")):
+            Path(given).write_text(f"text of {given}\n", encoding="utf-8")
+        for name, make in (("soft", os.symlink), ("hard", os.link)):
+            Path(name).unlink(missing_ok=True)
+            if link:
+                make(link, name)
+        before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        message = refusal(command_module(command).main, capsys, *(word.lstrip("<>") for word in words))
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+    return message
 
-    name: str
-    words: list[str]
 
-    def names(self, mark: str) -> list[str]:
-        return [word[1:] for word in self.words if word.startswith(mark)]
+def check_inputs(folder: Path, capsys: Capture, command: str, line: str) -> None:
+    """No output may be one of the inputs, by whatever name."""
+    words = line.split()
+    inputs = [word[1:] for word in words if word.startswith("<")]
+    for place, given in product(places_of_outputs(words), inputs):
+        for same in (given, f"../{folder.name}/{given}", "soft", "hard"):
+            message = told(folder, capsys, command, [*words[:place], same, *words[place + 1 :]], given)
+            assert "is also read" in message and given in message, (words[place], same, message)
 
-    def run(self, folder: Path, renamed: dict[str, str], capsys: pytest.CaptureFixture[str]) -> str:
-        """The one line that refuses it; every input is what it was."""
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        for given in self.names("<"):
-            (folder / given).write_text(f"text of {given}\n", encoding="utf-8")
-        for link, target in renamed.items():
-            if link.startswith("hard "):
-                os.link(folder / target, folder / "hard")
-            elif link.startswith("soft "):
-                os.symlink(folder / target, folder / "soft")
-        marked = {word: str(folder / word[1:]) for word in self.words if word[0] in "<>"}
-        argv = [
-            str(folder / renamed[word[1:]]) if word[1:] in renamed else marked.get(word, word)
-            for word in self.words
-        ]
-        before = {path.name: path.read_bytes() for path in folder.iterdir()}
-        assert refusal(self.name, argv) == 2
-        message = capsys.readouterr().err
-        assert message.count("\n") == 1 and "Traceback" not in message
-        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-        return message
+
+def check_outputs(folder: Path, capsys: Capture, command: str, line: str) -> None:
+    """No output may be another one."""
+    words = line.split()
+    for place, other in combinations(places_of_outputs(words), 2):
+        same = f"../{folder.name}/{words[other][1:]}"
+        message = told(folder, capsys, command, [*words[:place], same, *words[place + 1 :]])
+        assert "is also written" in message, (words[place], words[other])
+
+
+def places_of_outputs(words: Sequence[str]) -> list[int]:
+    return [place for place, word in enumerate(words) if word.startswith(">")]
 
 
 def command_module(name: str) -> ModuleType:
-    """The module of nmt-NAME, by the entry points of setup.cfg."""
-    return import_module(fork_server.entry_points()[f"nmt-{name.replace('_', '-')}"].module)
+    """The module of a command, by the entry points of setup.cfg."""
+    return import_module(fork_server.entry_points()[name.replace("_", "-")].module)
 
 
-def refusal(name: str, argv: list[str]) -> int:
-    try:
-        status = command_module(name).main(argv)
-    except SystemExit as stop:
-        status = stop.code
-    assert isinstance(status, int)
-    return status
-
-
-@pytest.mark.parametrize(("name", "line"), ALL)
+@pytest.mark.parametrize(("command", "line"), ALL)
 def test_no_output_of_any_command_is_one_of_its_inputs(
-    name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, line: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    case = Case(name, line.split())
-    for out in case.names(">"):
-        for given in case.names("<"):
-            for renamed in (
-                {out: given},
-                {out: f"../work/{given}"},
-                {out: "soft", "soft link": given},
-                {out: "hard", "hard link": given},
-            ):
-                message = case.run(tmp_path / "work", renamed, capsys)
-                assert "is also read" in message and given in message, (out, given, message)
+    check_inputs(tmp_path, capsys, command, line)
 
 
-@pytest.mark.parametrize(("name", "line"), ALL)
+@pytest.mark.parametrize(("command", "line"), ALL)
 def test_no_output_of_any_command_is_another_output(
-    name: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, line: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    case = Case(name, line.split())
-    outputs = case.names(">")
-    for first, second in ((a, b) for a in outputs for b in outputs if a < b):
-        assert "is also written" in case.run(tmp_path / "work", {first: f"../work/{second}"}, capsys)
+    check_outputs(tmp_path, capsys, command, line)
 
 
 @pytest.mark.parametrize(("kind", "line"), FIGURES.items())
 @pytest.mark.ci
 def test_no_figure_or_table_replaces_what_is_analyzed(
-    kind: str, line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, line: str, tmp_path: Path, capsys: Capture
 ) -> None:
-    words = line.split()
     for name in ("tsv", "png", "svg"):
-        for given in (word for word in words if word.startswith("<")):
-            case = Case(
-                "analyze",
-                [
-                    kind,
-                    *(f"<{kind}.{name}" if word == given else word for word in words),
-                    "--output",
-                    str(tmp_path / "work"),
-                ],
-            )
-            assert "is also read" in case.run(tmp_path / "work", {}, capsys)
+        for given in (word for word in line.split() if word.startswith("<")):
+            words = [f"<{kind}.{name}" if word == given else word for word in line.split()]
+            message = told(tmp_path, capsys, "nmt-analyze", [kind, *words, "--output", "."])
+            assert "is also read" in message
 
 
 class Built(Exception):
@@ -205,7 +183,7 @@ def parsers(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[argparse.Ar
             for method in ("parse_known_args", "parse_known_intermixed_args"):
                 patch.setattr(options.Parser, method, stop)
             with pytest.raises(Built) as built:
-                command_module(name).command([])
+                command_module(f"nmt-{name}").command([])
         return list(walk(built.value.args[0]))
 
     return of
@@ -248,18 +226,14 @@ def test_numbers_of_every_command_are_strict(
                     assert len(str(refused.value)) < 200
 
 
-def test_options_between_the_values_of_a_configuration(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_options_between_the_values_of_a_configuration(tmp_path: Path, capsys: Capture) -> None:
     """nmt-train takes options anywhere; they are checked as those of other commands."""
     config = tmp_path / "train.yaml"
     config.write_text("run: x\n", encoding="utf-8")
-    assert refusal("train", [str(config), "--log", str(config), "seed=1"]) == 2
-    assert "is also read" in capsys.readouterr().err and config.read_text("utf-8") == "run: x\n"
-    assert refusal("train", [str(config), "--init_from", str(tmp_path / "no"), "seed=1"]) == 2
-    assert "unrecognized" not in capsys.readouterr().err
-    assert refusal("train", [str(config), "--prset", "small", "seed=1"]) == 2
-    assert "did you mean --preset?" in capsys.readouterr().err
+    assert "is also read" in refusal(train.main, capsys, config, "--log", config, "seed=1")
+    assert config.read_text("utf-8") == "run: x\n"
+    assert "unrecognized" not in refusal(train.main, capsys, config, "--init_from", tmp_path / "no", "seed=1")
+    assert "did you mean --preset?" in refusal(train.main, capsys, config, "--prset", "small", "seed=1")
 
 
 def test_every_kind_of_analysis_is_in_the_table() -> None:
@@ -267,17 +241,15 @@ def test_every_kind_of_analysis_is_in_the_table() -> None:
 
 
 @pytest.mark.parametrize("listed", [True, False])
-def test_parts_of_a_run_that_is_read_are_no_outputs(
-    listed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_parts_of_a_run_that_is_read_are_no_outputs(listed: bool, tmp_path: Path, capsys: Capture) -> None:
     run = tmp_path / "run"
     run.mkdir()
     (run / "source.vocab").write_text("words", encoding="utf-8")
     (run / "version").write_text("nmt-run 2", encoding="utf-8")
     if listed:
         manifest.write(run, ["source.vocab"])
-    assert refusal("translate", [str(run), "--input", os.devnull, "--output", str(run / "source.vocab")]) == 2
-    assert "is part of" in capsys.readouterr().err
+    words = [run, "--input", os.devnull, "--output", run / "source.vocab"]
+    assert "is part of" in refusal(translate.main, capsys, *words)
     assert (run / "source.vocab").read_text(encoding="utf-8") == "words"
 
 
@@ -324,7 +296,7 @@ class Config:
         ["--sizes", "1", "-1"],
     ],
 )
-def test_options_have_the_range_of_their_field(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_have_the_range_of_their_field(argv: list[str], capsys: Capture) -> None:
     parser = options.Parser("test", "")
     arguments.add_setting(parser, Config, "size")
     arguments.add_setting(parser, Config, "share")

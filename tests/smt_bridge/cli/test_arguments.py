@@ -1,12 +1,11 @@
 """No command of smt_bridge overwrites its inputs, or writes two outputs to one file; numbers out of range are
 refused."""
 
-import os
-from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from tests.nmt.cli.test_arguments import Capture, check_inputs, check_outputs, told
 
 # Command lines as words: `<name` is a file that is read, `>name` one that is written.
 LINES = {
@@ -65,62 +64,18 @@ LINES = {
         "tune <ini --input <a --reference <r <r2 --working-dir >work",
     ],
 }
-CASES = [(name, f"{line} --log >log") for name, lines in LINES.items() for line in lines]
+CASES = [(f"smt-{name}", f"{line} --log >log") for name, lines in LINES.items() for line in lines]
 
 
-def status_of(name: str, argv: list[str]) -> int:
-    try:
-        status = import_module(f"smt_bridge.cli.{name}").main(argv)
-    except SystemExit as stop:
-        status = stop.code
-    assert isinstance(status, int)
-    return status
-
-
-@pytest.fixture
-def told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
-    """Return the one line with which a command refuses; no file is written."""
-    monkeypatch.chdir(tmp_path)
-
-    def call(name: str, words: list[str], renamed: dict[str, str]) -> str:
-        for word in words:
-            if word.startswith("<"):
-                Path(word[1:]).write_text(f"text of {word[1:]}\n")
-        for link in ("soft", "hard"):
-            Path(link).unlink(missing_ok=True)
-        given = renamed.get("link", "")
-        if given:
-            os.symlink(given, "soft")
-            os.link(given, "hard")
-        argv = [renamed.get(word, word.lstrip("<>")) for word in words]
-        before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-        assert status_of(name, argv) == 2
-        message = capsys.readouterr().err
-        assert message.count("\n") == 1 and "Traceback" not in message, message
-        assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
-        return message
-
-    return call
-
-
-@pytest.mark.parametrize(("name", "line"), CASES)
+@pytest.mark.parametrize(("command", "line"), CASES)
 @pytest.mark.ci
-def test_no_output_is_an_input(name: str, line: str, told: Callable[..., str]) -> None:
-    words = line.split()
-    for output in (word for word in words if word.startswith(">")):
-        for given in (word[1:] for word in words if word.startswith("<")):
-            for same in (given, f"./{given}", "soft", "hard"):
-                assert "is also read" in told(name, words, {output: same, "link": given}), (output, same)
+def test_no_output_is_an_input(command: str, line: str, tmp_path: Path, capsys: Capture) -> None:
+    check_inputs(tmp_path, capsys, command, line)
 
 
-@pytest.mark.parametrize(("name", "line"), CASES)
-def test_no_output_is_another_output(name: str, line: str, told: Callable[..., str]) -> None:
-    words = line.split()
-    outputs = [word for word in words if word.startswith(">")]
-    for one, other in ((a, b) for a in outputs for b in outputs if a < b):
-        assert "also written" in told(name, words, {one: f"../{Path.cwd().name}/{other[1:]}"}), (one, other)
+@pytest.mark.parametrize(("command", "line"), CASES)
+def test_no_output_is_another_output(command: str, line: str, tmp_path: Path, capsys: Capture) -> None:
+    check_outputs(tmp_path, capsys, command, line)
 
 
 DERIVED = [
@@ -143,14 +98,14 @@ DERIVED = [
 
 @pytest.mark.parametrize(("name", "line", "message"), DERIVED)
 def test_names_that_a_command_makes_itself(
-    name: str, line: str, message: str, told: Callable[..., str], tmp_path: Path
+    name: str, line: str, message: str, tmp_path: Path, capsys: Capture
 ) -> None:
     for made in ("stem.e2f", "stem.f2e", "model", "out.scores.json", "out.minphr"):
         (tmp_path / made).write_text("x\n")
     (tmp_path / "moses" / "bin").mkdir(parents=True)
     (tmp_path / "moses" / "bin" / "moses").write_text("")
     (tmp_path / "moses" / "bin" / "moses").chmod(0o755)
-    assert message in told(name, line.split(), {})
+    assert message in told(tmp_path, capsys, f"smt-{name}", line.split())
 
 
 NUMBERS = [
@@ -175,8 +130,8 @@ NUMBERS = [
 
 
 @pytest.mark.parametrize(("name", "line"), NUMBERS)
-def test_numbers_out_of_range(name: str, line: str, told: Callable[..., str]) -> None:
-    message = told(name, line.split(), {})
+def test_numbers_out_of_range(name: str, line: str, tmp_path: Path, capsys: Capture) -> None:
+    message = told(tmp_path, capsys, f"smt-{name}", line.split())
     assert "argument --" in message and len(message) < 300
 
 
@@ -187,5 +142,8 @@ ALONE = [
 
 
 @pytest.mark.parametrize(("name", "line", "message"), ALONE)
-def test_options_without_their_partner(name: str, line: str, message: str, told: Callable[..., str]) -> None:
-    assert message + "; give that, too, or leave it out" in told(name, line.split(), {})
+def test_options_without_their_partner(
+    name: str, line: str, message: str, tmp_path: Path, capsys: Capture
+) -> None:
+    found = told(tmp_path, capsys, f"smt-{name}", line.split())
+    assert message + "; give that, too, or leave it out" in found
