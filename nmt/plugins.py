@@ -10,6 +10,7 @@ Python's development mode (PYTHONDEVMODE=1) shows the traceback instead.
 import importlib
 import inspect
 import os
+import re
 import sys
 import traceback
 from collections import UserDict
@@ -146,8 +147,9 @@ def explained(error: Exception) -> Exception:
 
 def guilty_location(error: BaseException) -> str:
     """`file:line: Class.method` of the innermost call of a plugin that an error has passed through; else that
-    of the innermost method that a class of a plugin inherits or lacks, with the line of the class. Empty if
-    there is neither."""
+    of the innermost method that a class of a plugin inherits or lacks, with the line of the class; else the
+    line of a class that Python's own message names: it lacks what was asked for, or takes other arguments.
+    Empty if there is none of them."""
     called = inherited = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         variables = frame.f_locals
@@ -156,7 +158,18 @@ def guilty_location(error: BaseException) -> str:
             called = f"{frame.f_code.co_filename}:{line}: {frame.f_code.co_qualname}"
         elif is_plugin(owner.__module__):
             inherited = f"{class_location(owner)}: {owner.__qualname__}.{frame.f_code.co_name}"
-    return called or inherited
+    return called or inherited or named_class(error)
+
+
+def named_class(error: BaseException) -> str:
+    """The `file:line` of a plugin's class that the message of an AttributeError or TypeError names, or an
+    empty string."""
+    words = re.findall(r"\w+", str(error)) if isinstance(error, AttributeError | TypeError) else []
+    for module in list(sys.modules.values()) if words else []:
+        for kind in vars(module).values() if is_plugin(module.__name__) else []:
+            if isinstance(kind, type) and is_plugin(kind.__module__) and kind.__name__ in words:
+                return class_location(kind)
+    return ""
 
 
 def class_location(kind: type) -> str:

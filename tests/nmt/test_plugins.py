@@ -4,8 +4,10 @@ import importlib
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -95,10 +97,31 @@ def test_an_error_of_a_plugin_is_explained(value: int, line: str, caller: Simple
     assert re.match(line, str(explanation))
 
 
+@pytest.mark.parametrize(
+    ("mistake", "line"),
+    [
+        (lambda part: part.worth, r"plugin_part\.py:3: AttributeError: 'Part' object has no attribute"),
+        (lambda part: part.cost(1, 2), r"plugin_part\.py:3: TypeError: Part\.cost\(\) takes 2 positional"),
+    ],
+)
+def test_so_is_what_its_class_lacks_or_does_not_take(
+    mistake: Callable[[Any], object], line: str, caller: SimpleNamespace
+) -> None:
+    """Although no line of the plugin has run."""
+    with pytest.raises((AttributeError, TypeError)) as raised:
+        mistake(caller.part)
+    explanation = plugins.explained(raised.value)
+    assert isinstance(explanation, ConfigError)
+    assert re.match(rf"NMT_PLUGINS: \S+{line}", str(explanation))
+
+
 def test_other_errors_are_not(caller: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError) as raised:
         1 / 0  # noqa: B018
     assert plugins.explained(raised.value) is raised.value
+    with pytest.raises(AttributeError) as of_core:
+        [].part  # type: ignore[attr-defined]  # noqa: B018
+    assert plugins.explained(of_core.value) is of_core.value
     own = ConfigError("of the plugin itself")
     assert plugins.explained(own) is own
     with pytest.raises(IndexError) as of_plugin:
