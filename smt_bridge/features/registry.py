@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nmt.config.settings import choice, setting
 from nmt.errors import ConfigError
+from nmt.io import files
 from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 
@@ -170,7 +171,8 @@ def need_torch(specs: Sequence[FeatureSpec]) -> bool:
 def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[FeatureSpec]:
     """Parse options TYPE[:NAME]=PATH, in order. `taken`: names that other features have already. A feature
     without a name gets the first free one, such as RNN0. ConfigError for an option of another form, for an
-    unknown type, for a name that Moses would misread, and for one that is taken."""
+    unknown type, for a name that Moses would misread, and for one that is taken; TypeError for a str."""
+    files.check_lines(texts, "features")
     specs: list[FeatureSpec] = []
     numbers: Counter[str] = Counter()
     names = set(taken)

@@ -227,8 +227,11 @@ def load(
     `config`: search settings that replace the system's own. `glossary`: a file of terms that replaces the
     system's. `cache`: see `Decoder.load`. `quality`: `fast` loads the system's student instead, a run of nmt,
     which takes neither. UserError, in one line, for a folder that is incomplete or damaged, a model that the
-    engine cannot use, or a mistake in the glossary; ConfigError for a system without a student.
+    engine cannot use, or a mistake in the glossary; ConfigError for a system without a student, and for
+    another `quality`.
     """
+    if quality not in ("best", "fast"):
+        raise ConfigError(f"quality: {quality!r} is unknown, expected 'best' or 'fast'")
     if quality == "fast":
         if config or glossary:
             raise ConfigError("quality: the student takes no settings of the search and no glossary")

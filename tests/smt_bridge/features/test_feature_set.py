@@ -51,6 +51,11 @@ def test_executors_compute_the_same(folder: Path) -> None:
     assert found[0] == found[1] and len(found[0][0]) == 3
 
 
+def test_one_feature_in_place_of_a_list_is_refused() -> None:
+    with pytest.raises(TypeError, match="expected a list of features, found a str"):
+        parse_features("lm=lm.arpa")
+
+
 def test_precision_is_measured_where_a_feature_heeds_it(folder: Path) -> None:
     settings = FeatureSettings(precision="int8")
     line = FeatureSet(parse_features(["translation=runs/en-fr", "lm=lm.arpa"]), settings).precision_error(

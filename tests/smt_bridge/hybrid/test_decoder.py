@@ -279,3 +279,5 @@ def test_the_student_from_python(hybrid_system: Path, system_with_student: Path)
         smt_bridge.load(str(hybrid_system), quality="fast")
     with pytest.raises(ConfigError, match="no settings of the search and no glossary"):
         smt_bridge.load(str(system_with_student), glossary="terms.tsv", quality="fast")
+    with pytest.raises(ConfigError, match="'quick' is unknown, expected 'best' or 'fast'"):
+        smt_bridge.load(str(system_with_student), quality="quick")  # type: ignore[call-overload]
