@@ -266,6 +266,14 @@ def nmt_data() -> Path:
     return Path(folder)
 
 
+def until(happened: Callable[[], object], seconds: float = HANG) -> None:
+    """Wait until something has happened, at most so many seconds."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.002)
+
+
 def kill_once_written(process: subprocess.Popen[bytes], path: Path) -> None:
     """kill -9 as soon as a file holds something, in the middle of the work."""
     end = time.monotonic() + HANG

@@ -27,12 +27,12 @@ WITHOUT_ARGUMENTS = ("quickstart", "moses_attention", "moses_lm", "ptb_words")
 REFERENCE = [f"a b c d{n % 7} e f" for n in range(40)]
 
 
-def run(*line: object, **env: str) -> subprocess.CompletedProcess[str]:
+def run(*line: object, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a script by bash or Python, according to its ending."""
     program = sys.executable if str(line[0]).endswith(".py") else "bash"
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **env}
     given = [program, *map(str, line)]
-    return subprocess.run(given, capture_output=True, text=True, env=environment, check=False, cwd=ROOT)
+    return subprocess.run(given, capture_output=True, text=True, env=environment, check=False, cwd=cwd)
 
 
 def run_in(folder: Path, script: Path, *options: str) -> Path:
@@ -468,15 +468,7 @@ def test_the_whole_quickstart_from_the_installed_commands(tmp_path: Path) -> Non
     """Expected: recipes/quickstart/expected.tsv; our BLEU is at least twice the baseline's and 20 points
     above it."""
     shutil.copytree(RECIPES, tmp_path / "recipes")
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "recipes/quickstart/run.sh"],
-        cwd=tmp_path,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run("recipes/quickstart/run.sh", cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     printed = done.stdout.rstrip("\n").split("\n")[-4:]
     ours, baseline = float(printed[0].split()[2]), float(printed[1].split()[5])

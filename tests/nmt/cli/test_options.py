@@ -17,7 +17,7 @@ from nmt.cli import messages, options, serve
 from nmt.cli.options import Parser
 from nmt.compute.resources import bounded_threads
 from nmt.errors import ConfigError
-from tests.conftest import Command
+from tests.conftest import Command, refusal
 from tests.nmt.serve.engines import TRANSLATOR
 
 # ---- test options ------------------------------------------------------------------------------------------
@@ -233,12 +233,7 @@ def test_bash_completes(tmp_path: Path, command: Command) -> None:
     ],
 )
 def test_what_is_refused(options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        assert serve.main([*options, "--matmul", "mkl"]) == 2
-    except SystemExit as error:
-        assert error.code == 2
-    printed = capsys.readouterr().err
-    assert message in printed and printed.count("\n") == 1
+    assert message in refusal(serve.main, capsys, *options, "--matmul", "mkl")
 
 
 def test_the_first_run_directory_decides_on_matrix_products() -> None:

@@ -3,7 +3,6 @@
 import gzip
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from nmt.cli.translation_input import TranslationBlock
 from nmt.formats import nbest
 from nmt.text.tokenize import escape
 from tests.commands.runs import LINES
-from tests.conftest import ROOT, Command, Refused, refusal
+from tests.conftest import BIN, HANG, ROOT, Command, Refused, refusal
 
 # ---- test translate ----------------------------------------------------------------------------------------
 
@@ -139,10 +138,8 @@ def test_output_file_equals_stdout_and_gzip_goes_in(tiny: Path, command: Command
 
 @pytest.mark.ci
 def test_it_answers_in_a_pipe_before_the_input_ends(tiny: Path) -> None:
-    name = Path(sys.executable).parent / "nmt-translate"
-    process = subprocess.Popen(
-        [name, tiny / "run", "-q", "--read-ahead", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    line = [BIN / "nmt-translate", tiny / "run", "-q", "--read-ahead", "1"]
+    process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin and process.stdout
     process.stdin.write(b"The man sees the dog.\n")
     process.stdin.flush()
@@ -217,29 +214,18 @@ def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refus
 
 @pytest.mark.ci
 def test_full_stdout_is_one_line(tiny: Path, refused: Refused) -> None:
-    name = Path(sys.executable).parent / "nmt-translate"
+    line = [BIN / "nmt-translate", "-q", tiny / "run"]
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            [name, "-q", tiny / "run"],
-            input=b"a\n",
-            stdout=full,
-            stderr=subprocess.PIPE,
-            check=False,
-            timeout=1200,
-        )
-    line = refused(subprocess.CompletedProcess(done.args, done.returncode, "", done.stderr.decode()))
-    assert "cannot write: No space left" in line
+        done = subprocess.run(line, input=b"a\n", stdout=full, stderr=subprocess.PIPE, timeout=HANG)
+    done_as_text = subprocess.CompletedProcess(line, done.returncode, "", done.stderr.decode())
+    assert "cannot write: No space left" in refused(done_as_text)
 
 
 @pytest.mark.ci
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
-    name = Path(sys.executable).parent / "nmt-translate"
-    process = subprocess.Popen(
-        [name, tiny / "run", "-q", "--read-ahead", "1"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    line = [BIN / "nmt-translate", tiny / "run", "-q", "--read-ahead", "1"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe)
     assert process.stdout and process.stdin and process.stderr
     process.stdout.close()
     _, messages = process.communicate(b"The man sees the dog.\n" * 50, timeout=1200)
@@ -350,10 +336,8 @@ def test_sentences_do_not_go_with_what_speaks_of_whole_lines(
     monkeypatch.chdir(tmp_path)
     for name in ("in", "lines"):
         (tmp_path / name).write_text("A man.\n")
-    assert translate.main([str(RUN), "-i", "in", "--split-sentences", *options.split()]) == 2
-    captured = capsys.readouterr()
-    assert captured.err.count("\n") == 1 and options.split()[0] in captured.err and not captured.out
-    assert "--split-sentences" in captured.err
+    message = refusal(translate.main, capsys, RUN, "-i", "in", "--split-sentences", *options.split())
+    assert options.split()[0] in message and "--split-sentences" in message
 
 
 # ---- the command -------------------------------------------------------------------------------------------

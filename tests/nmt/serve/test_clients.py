@@ -18,6 +18,7 @@ from nmt.serve.engine_access import CLIENT_LEFT
 from nmt.serve.limits import Token
 from nmt.serve.monitoring import RequestRecord
 from nmt.serve.server import application
+from tests.conftest import until
 from tests.nmt.serve.engines import SECRET, Batch, Upper, listening, serving
 
 HEAD = b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n"
@@ -80,15 +81,11 @@ def test_a_client_that_leaves_frees_the_engine(engine: type[Upper]) -> None:
     made = engine()
     engines = serving(made)
     with listening(application(engines, ServeConfig())) as url:
-        body = b'{"text": "wait"}'
-        connection = raw(url)
-        connection.sendall(
-            b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b"
-            % (len(body), body)
-        )
-        wait_for(lambda: engines.first.live == 1)
+        connection, body = raw(url), b'{"text": "wait"}'
+        connection.sendall(HEAD % len(body) + body)
+        until(lambda: engines.first.live == 1)
         connection.close()
-        wait_for(lambda: engines.first.live == 0)
+        until(lambda: engines.first.live == 0)
         assert not made.go.is_set()
 
 
@@ -103,7 +100,7 @@ def test_a_client_that_leaves_while_it_sends(path: str, caplog: pytest.LogCaptur
         )
         time.sleep(0.1)
         connection.close()
-        wait_for(lambda: records)
+        until(lambda: records)
     assert [(record.status, record.error) for record in records] == [(CLIENT_LEFT, "")]
     assert not caplog.records
 
@@ -113,7 +110,7 @@ def test_a_body_that_never_ends_is_given_up() -> None:
         listening(application(serving(Upper()), ServeConfig(read_timeout=0.1))) as url,
         raw(url) as connection,
     ):
-        connection.sendall(b"POST /api/translate HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
+        connection.sendall(HEAD % 9 + b"{")
         answer = http.client.HTTPResponse(connection)
         answer.begin()
         assert answer.status == 408 and answer.headers["Connection"] == "close"
@@ -141,10 +138,3 @@ def test_many_clients_get_their_own_answers(url: str) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def wait_for(condition: object, seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < end
-        time.sleep(0.01)

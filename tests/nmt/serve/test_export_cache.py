@@ -23,6 +23,7 @@ from nmt.serve import export_cache, served
 from nmt.serve.config import EngineConfig
 from nmt.work.executors import Local
 from smt_bridge.cli import cache as cache_command
+from tests.conftest import refusal
 from tests.nmt.runs.test_exported import LINES, SHAPES, make_run, model_config
 from tests.nmt.serve.engines import TRANSLATOR
 
@@ -110,9 +111,8 @@ def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
         ("rnn", str(TRANSLATOR), "--engine ctranslate2: model.type: rnn: CTranslate2 has no such model"),
         ("both", f"{TRANSLATOR},{TRANSLATOR}", "--engine ctranslate2: CTranslate2 has no ensembles"),
     ):
-        assert serve.main([f"{name}={path}", "--port", "0", "-q", "--engine", "ctranslate2"]) == 2
-        printed = capsys.readouterr().err
-        assert message in printed and printed.count("\n") == 1
+        words = [f"{name}={path}", "--port", "0", "-q", "--engine", "ctranslate2"]
+        assert message in refusal(serve.main, capsys, *words)
 
 
 # ---- exports -----------------------------------------------------------------------------------------------

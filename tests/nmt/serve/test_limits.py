@@ -317,7 +317,12 @@ class Client:
 
 
 @contextmanager
-def clients(app: ASGIApp, config: ServeConfig) -> Iterator[Client]:
+def clients(
+    config: ServeConfig, app: ASGIApp | None = None, records: list[RequestRecord] | None = None
+) -> Iterator[Client]:
+    """Clients of a server of an application, by default one with an engine, which adds to `records`."""
+    done = (records if records is not None else []).append
+    app = app or application(serving(Upper()), config, done=done)
     with listening(app, config) as url, ExitStack() as stack:
         yield Client(url, stack)
 
@@ -329,22 +334,16 @@ def is_closed(connection: socket.socket) -> bool:
     return True
 
 
-def app_of(engine: Upper, config: ServeConfig, records: list[RequestRecord] | None = None) -> ASGIApp:
-    return application(serving(engine), config, done=(records if records is not None else []).append)
-
-
 @pytest.mark.parametrize("data", [b"", b"P", HEAD], ids=["nothing", "a letter", "half a head"])
 def test_a_connection_without_a_head_is_closed(data: bytes) -> None:
-    config = ServeConfig(read_timeout=0.2)
-    with clients(app_of(Upper(), config), config) as client:
+    with clients(ServeConfig(read_timeout=0.2)) as client:
         connection = client.connect()
         connection.sendall(data)
         assert is_closed(connection)
 
 
 def test_a_head_that_comes_drop_by_drop_is_not_waited_for() -> None:
-    config = ServeConfig(read_timeout=0.2)
-    with clients(app_of(Upper(), config), config) as client:
+    with clients(ServeConfig(read_timeout=0.2)) as client:
         connection = client.connect()
         assert client.ask(connection, "a")[0] == 200  # also after an answer
         connection.settimeout(0.02)
@@ -359,16 +358,14 @@ def test_a_head_that_comes_drop_by_drop_is_not_waited_for() -> None:
 
 
 def test_a_connection_is_used_again() -> None:
-    config = ServeConfig(read_timeout=SLOW)
-    with clients(app_of(Upper(), config), config) as client:
+    with clients(ServeConfig(read_timeout=SLOW)) as client:
         connection = client.connect()
         assert [client.ask(connection, "a")[0] for _ in range(3)] == [200] * 3
 
 
 def test_half_open_connections_lock_nobody_out() -> None:
     """The oldest of a client that has too many are closed."""
-    config = ServeConfig(read_timeout=SLOW, max_connections=4)
-    with clients(app_of(Upper(), config), config) as client:
+    with clients(ServeConfig(read_timeout=SLOW, max_connections=4)) as client:
         half = [client.connect() for _ in range(20)]
         for connection in half:
             with suppress(ConnectionError):
@@ -382,7 +379,7 @@ def test_half_open_connections_lock_nobody_out() -> None:
 def test_a_client_with_too_many_requests_in_hand_is_refused() -> None:
     config, engine = ServeConfig(read_timeout=SLOW, max_connections=2), Upper()
     engines = serving(engine)
-    with clients(application(engines, config), config) as client:
+    with clients(config, application(engines, config)) as client:
         busy = [client.connect() for _ in range(2)]
         for connection in busy:
             client.send(connection, "wait")
@@ -404,8 +401,7 @@ def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch
         lost.set()
 
     monkeypatch.setattr(H11Protocol, "connection_lost", tell)
-    config = ServeConfig(read_timeout=0.2, timeout=0.5)
-    with clients(Response(b"x" * size), config) as client:
+    with clients(ServeConfig(read_timeout=0.2, timeout=0.5), Response(b"x" * size)) as client:
         connection = client.connect()
         connection.sendall(HEAD + b"Content-Length: 0\r\n\r\n")
         received = 0
@@ -419,7 +415,7 @@ def test_an_answer_that_nobody_reads_is_given_up(monkeypatch: pytest.MonkeyPatch
 def test_a_proxy_says_who_the_client_is_and_may_have_many_connections() -> None:
     records = list[RequestRecord]()
     config = ServeConfig(read_timeout=SLOW, max_connections=1, proxy=["10.0.0.0/8", "127.0.0.1"])
-    with clients(app_of(Upper(), config, records), config) as client:
+    with clients(config, records=records) as client:
         connections = [client.connect() for _ in range(3)]
         for number, connection in enumerate(connections):
             assert client.ask(connection, "a", X_Forwarded_For=f"192.0.2.{number}")[0] == 200
@@ -428,7 +424,6 @@ def test_a_proxy_says_who_the_client_is_and_may_have_many_connections() -> None:
 
 def test_anybody_else_may_not_say_who_the_client_is() -> None:
     records = list[RequestRecord]()
-    config = ServeConfig(read_timeout=SLOW)
-    with clients(app_of(Upper(), config, records), config) as client:
+    with clients(ServeConfig(read_timeout=SLOW), records=records) as client:
         assert client.ask(client.connect(), "a", X_Forwarded_For="192.0.2.1")[0] == 200
     assert [record.client for record in records] == ["127.0.0.1"]

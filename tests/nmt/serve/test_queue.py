@@ -217,11 +217,11 @@ WAIT_SECONDS = 30
 NUMBERS = itertools.count()
 
 
-def submit(workers: EngineWorkers, *lines: str, client: str = "me") -> list[WaitingLine[TranslatedLine]]:
+def submit(queue: LineQueue, *lines: str, client: str = "me") -> list[Line]:
     """The lines of a request."""
     sender = Sender(client, f"request {next(NUMBERS)}")
-    waiting = [WaitingLine[TranslatedLine](sender, line) for line in lines]
-    workers.queue.put(waiting)
+    waiting = [Line(sender, line) for line in lines]
+    queue.put(waiting)
     return waiting
 
 
@@ -234,7 +234,7 @@ def test_each_line_gets_its_own_answer(engine: type[Upper]) -> None:
     """Those in the queue too, when it is closed."""
     workers = at_work(engine())
     lines = ["a b", "", "c", "fail", "d e f", "g"] * 5
-    jobs = submit(workers, *lines)
+    jobs = submit(workers.queue, *lines)
     workers.queue.close()
     for line, job in zip(lines, jobs, strict=True):
         if line == "fail":
@@ -249,8 +249,8 @@ def test_each_line_gets_its_own_answer(engine: type[Upper]) -> None:
 def test_lines_that_come_later_join_those_in_search() -> None:
     engine = Batch()
     workers = at_work(engine)
-    (first,) = submit(workers, "wait")
-    others = submit(workers, "a", "b")
+    (first,) = submit(workers.queue, "wait")
+    others = submit(workers.queue, "a", "b")
     assert [job.answer.result(WAIT_SECONDS).words for job in others] == [["a"], ["b"]]
     assert not first.answer.done() and engine.most >= 2
     engine.go.set()
@@ -260,7 +260,7 @@ def test_lines_that_come_later_join_those_in_search() -> None:
 
 def test_a_line_that_the_search_cannot_translate_fails_alone() -> None:
     workers = at_work(Batch())
-    late, other = submit(workers, "late", "b c d")
+    late, other = submit(workers.queue, "late", "b c d")
     with pytest.raises(DataError, match="found late"):
         late.answer.result(WAIT_SECONDS)
     assert other.answer.result(WAIT_SECONDS).words == ["b", "c", "d"]
@@ -272,7 +272,7 @@ def test_a_line_that_the_search_cannot_translate_fails_alone() -> None:
 def test_an_idle_engine_gathers_lines() -> None:
     engine = Batch()
     workers = at_work(engine, gather=0.5)
-    jobs = submit(workers, "a") + submit(workers, "b") + submit(workers, "c")
+    jobs = submit(workers.queue, "a") + submit(workers.queue, "b") + submit(workers.queue, "c")
     for job in jobs:
         job.answer.result(WAIT_SECONDS)
     assert engine.most == 3
@@ -282,7 +282,7 @@ def test_an_idle_engine_gathers_lines() -> None:
 def test_a_line_that_nobody_waits_for_leaves_the_search() -> None:
     engine = Batch()
     workers = at_work(engine)
-    wait, other = submit(workers, "wait", "b c d")
+    wait, other = submit(workers.queue, "wait", "b c d")
     other.answer.result(WAIT_SECONDS)
     workers.queue.give_up([wait])
     with pytest.raises(InterruptedError):
@@ -294,10 +294,10 @@ def test_a_line_that_nobody_waits_for_leaves_the_search() -> None:
 @pytest.mark.parametrize("engine", [Upper, Batch])
 def test_after_a_crash_the_engine_goes_on(engine: type[Upper]) -> None:
     workers = at_work(engine())
-    (job,) = submit(workers, "crash")
+    (job,) = submit(workers.queue, "crash")
     with pytest.raises(RuntimeError):
         job.answer.result(WAIT_SECONDS)
-    assert submit(workers, "a")[0].answer.result(WAIT_SECONDS).words == ["a"]
+    assert submit(workers.queue, "a")[0].answer.result(WAIT_SECONDS).words == ["a"]
     workers.queue.close()
 
 
@@ -314,10 +314,10 @@ def test_calls_take_their_turn(engine: type[Upper]) -> None:
 def test_no_client_waits_for_the_long_lines_of_another(engine: Upper) -> None:
     """Every place is taken by lines that take for ever, and more of them wait."""
     workers = at_work(engine)
-    long = submit(workers, *["wait"] * 20, client="other")
+    long = submit(workers.queue, *["wait"] * 20, client="other")
     while workers.queue.live < 2:
         pass
-    short = [*submit(workers, "a", "b", "c"), *submit(workers, "d", client="other")]
+    short = [*submit(workers.queue, "a", "b", "c"), *submit(workers.queue, "d", client="other")]
     assert [line.answer.result(WAIT_SECONDS).words for line in short] == [["a"], ["b"], ["c"], ["d"]]
     assert not any(line.answer.done() for line in long)
     workers.queue.give_up(long)
@@ -341,7 +341,7 @@ def test_scores_take_turns_with_the_steps_of_a_search() -> None:
         return []
 
     scores = [WaitingLine[Scores](Sender("other"), compute=compute) for _ in range(20)]
-    (line,) = submit(workers, "a b")
+    (line,) = submit(workers.queue, "a b")
     line.answer.add_done_callback(lambda _: order.append("line"))
     workers.queue.put(scores)
     go.set()
@@ -371,20 +371,16 @@ class SlowSession(BatchSession):
         return super().step()
 
 
-def together(engine: Slow) -> tuple[ContinuousWorker, Callable[..., list[WaitingLine[TranslatedLine]]]]:
+def together(engine: Slow) -> tuple[ContinuousWorker, Callable[..., list[Line]]]:
     """A search without a thread of its own, and a way to hand it the lines of a client."""
     queue = LineQueue(100, SPARE_LINES, short=True)
-
-    def put(client: str, *lines: str) -> list[WaitingLine[TranslatedLine]]:
-        sender = Sender(client, f"request {next(NUMBERS)}")
-        waiting = [WaitingLine[TranslatedLine](sender, line) for line in lines]
-        queue.put(waiting)
-        return waiting
-
-    return ContinuousWorker(engine, queue, 0.0), put
+    return (
+        ContinuousWorker(engine, queue, 0.0),
+        lambda client, *lines: submit(queue, *lines, client=client),
+    )
 
 
-def finish(work: ContinuousWorker, *lines: WaitingLine[TranslatedLine]) -> None:
+def finish(work: ContinuousWorker, *lines: Line) -> None:
     """Search until these lines are done."""
     for _ in range(10_000):
         if all(line.answer.done() for line in lines):
@@ -410,7 +406,7 @@ def test_a_short_line_waits_for_one_step_of_long_ones(monkeypatch: pytest.Monkey
 def test_time_that_one_search_had_alone_is_not_owed(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Slow(monkeypatch)
     work, put = together(engine)
-    lines = list[WaitingLine[TranslatedLine]]()
+    lines = list[Line]()
     for _ in range(500):  # the next begins before the last one ends
         lines += put("me", "a b")
         work.fill()

@@ -19,6 +19,7 @@ from nmt.errors import ConfigError, DataError, UserError
 from nmt.work import cluster
 from nmt.work.dask_scheduler import MESSAGES
 from nmt.work.executors import KILLED, Dask, ExecutorConfig, require_results
+from tests.conftest import until
 from tests.nmt.work import clusters
 
 pytestmark = pytest.mark.ci
@@ -69,13 +70,6 @@ def executor(
     place: str, begin: Callable[[], Callable[[int], tuple[int, int]]] = begin
 ) -> Dask[int, tuple[int, int]]:
     return Dask(work, begin, ExecutorConfig(cluster=place))
-
-
-def until(happened: Callable[[], bool]) -> None:
-    end = time.monotonic() + clusters.SECONDS
-    while not happened():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.05)
 
 
 def described(dask_scheduler: Scheduler) -> int:

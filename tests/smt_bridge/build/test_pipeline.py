@@ -4,10 +4,8 @@ fakes."""
 import json
 import logging
 import os
-import resource
 import shlex
 import shutil
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +27,7 @@ from smt_bridge.cli.build import parser
 from smt_bridge.config import TrainConfig
 from smt_bridge.hybrid import folder as hybrid
 from smt_bridge.moses import ini as moses_ini
+from tests.conftest import file_size_limit
 from tests.smt_bridge.build.builds import config, small_plan, write_plan
 
 # ---- test config -------------------------------------------------------------------------------------------
@@ -144,35 +143,23 @@ def test_packing_again_after_a_kill_gives_the_same_folder(
     assert contents(tuned_build.folder) == whole
 
 
-@pytest.fixture
-def small_files() -> Iterator[None]:
-    """Limit files to 5,000 bytes, as `ulimit -f` does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize("name", ["networks/joint/step-1.pt", "model/lm.arpa.gz"])
 def test_a_file_that_grows_too_large_is_named_and_nothing_of_it_is_left(
-    name: str, tuned_build: Build, request: pytest.FixtureRequest
+    name: str, tuned_build: Build
 ) -> None:
     (tuned_build.work / name).write_bytes(bytes(9000))
-    request.getfixturevalue("small_files")
-    with pytest.raises(UserError, match=f"{Path(name).name}.*: cannot write: File too large"):
+    message = f"{Path(name).name}.*: cannot write: File too large"
+    with file_size_limit(5000), pytest.raises(UserError, match=message):
         pipeline.package(tuned_build)
     assert not list(tuned_build.folder.rglob("*.part*")) and not (tuned_build.folder / hybrid.FILE).exists()
     assert not (tuned_build.folder / "networks" / "joint").exists()
 
 
-def test_a_copy_that_fails_leaves_the_folder_that_it_would_replace(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_a_copy_that_fails_leaves_the_folder_that_it_would_replace(tmp_path: Path) -> None:
     for name, size in (("new", 9000), ("old", 9)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "weights").write_bytes(bytes(size))
-    request.getfixturevalue("small_files")
-    with pytest.raises(UserError, match="weights: cannot write"):
+    with file_size_limit(5000), pytest.raises(UserError, match="weights: cannot write"):
         pipeline.copy_folder(tmp_path / "new", tmp_path / "old")
     assert (tmp_path / "old" / "weights").read_bytes() == bytes(9) and not (tmp_path / "old.part").exists()
 

@@ -19,6 +19,7 @@ from smt_bridge.cli import compile as command
 from smt_bridge.cli import decode
 from smt_bridge.decoder import system
 from smt_bridge.decoder.cache import Cache
+from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.moses import check
 from smt_bridge.moses import ini as moses_ini
 from tests.smt_bridge.decoder.features.test_sparse import WEIGHTS
@@ -34,18 +35,19 @@ def compiled(folder: Path, **options: object) -> Path:
     return folder / "small"
 
 
+def entries(made: Decoder) -> list[str]:
+    """The n-best lists of LINES."""
+    results = enumerate(map(made.translate_line, LINES))
+    return [made.entry(number, result, each) for number, result in results for each in result.derivations]
+
+
 @pytest.mark.parametrize("quantize", [[], ["--quantize", "8"], ["--quantize", "16"]])
 def test_the_same_translations(quantize: list[str], tmp_path: Path) -> None:
     """Of a model of few scores, which any number of bits holds."""
     write_model(tmp_path / "model", 1)
     assert command.main([str(tmp_path / "model"), "-o", str(tmp_path / "small"), *quantize]) == 0
     one, other = (decoder(tmp_path / name, nbest=20, stack=20) for name in ("model", "small"))
-    assert one.weights == other.weights
-    for number, line in enumerate(LINES):
-        ours, theirs = one.translate_line(line), other.translate_line(line)
-        assert [one.entry(number, ours, each) for each in ours.derivations] == [
-            other.entry(number, theirs, each) for each in theirs.derivations
-        ]
+    assert one.weights == other.weights and entries(one) == entries(other)
 
 
 def test_language_models_are_compiled(tmp_path: Path) -> None:
@@ -65,24 +67,16 @@ def test_language_models_are_compiled(tmp_path: Path) -> None:
     assert sorted(folders) == [f"{compiled_model.LM}1", compiled_model.TABLE]
     shutil.move(model, tmp_path / "gone")
     one, other = (decoder(tmp_path / name, stack=20) for name in ("small", "other"))
-    for line in LINES:
-        assert (
-            one.translate_line(line).derivations[0].total == other.translate_line(line).derivations[0].total
-        )
+    assert entries(one) == entries(other)
 
 
 def test_a_model_can_be_moved(tmp_path: Path) -> None:
     """With copies of its lists of words, each once, and of its sparse weights."""
     model = sparse_model(tmp_path / "model", weights=WEIGHTS)
-    before = decoder(model, nbest=10)
+    before = entries(decoder(model, nbest=10))
     assert command.main([str(model), "-o", str(tmp_path / "small"), "-q"]) == 0
     shutil.rmtree(model)
-    after = decoder((tmp_path / "small").rename(tmp_path / "moved"), nbest=10)
-    for number, line in enumerate(LINES):
-        ours, theirs = before.translate_line(line), after.translate_line(line)
-        assert [before.entry(number, ours, each) for each in ours.derivations] == [
-            after.entry(number, theirs, each) for each in theirs.derivations
-        ]
+    assert entries(decoder((tmp_path / "small").rename(tmp_path / "moved"), nbest=10)) == before
     assert {path.name for path in (tmp_path / "moved").glob("*.*")} - {".lock"} == {
         "mapped-moses.sparse-weights", "mapped-words0.txt", "mapped-words1.txt", "moses.ini"
     }  # fmt: skip
@@ -166,23 +160,17 @@ def test_foreign_folders_are_refused(tmp_path: Path) -> None:
     system.load(str(tmp_path / "model"), store)
     (other,) = (entry for entry in store.entries() if "lm0" in entry.sources()[0])
     ini = (small / "moses.ini").read_text(encoding="utf-8")
-    (small / "moses.ini").write_text(
-        ini.replace(f"path={compiled_model.TABLE}", f"path={other.path}"), encoding="utf-8"
-    )
-    with pytest.raises(UserError, match="holds 'TrieModel'"):
-        system.load(str(small), use_cache=False)
     (tmp_path / "empty").mkdir()
-    (small / "moses.ini").write_text(
-        ini.replace(f"path={compiled_model.TABLE}", f"path={tmp_path}/empty"), encoding="utf-8"
-    )
-    with pytest.raises(UserError, match="expected a text table, or a folder made by smt-compile"):
-        system.load(str(small), use_cache=False)
     shutil.copytree(small / compiled_model.TABLE, tmp_path / "copy")
-    (small / "moses.ini").write_text(
-        ini.replace(f"path={compiled_model.TABLE}", f"path={tmp_path}/copy", 1), encoding="utf-8"
-    )
-    with pytest.raises(UserError, match="give the same path="):
-        system.load(str(small), use_cache=False)
+    for path, count, message in (
+        (other.path, -1, "holds 'TrieModel'"),
+        (tmp_path / "empty", -1, "expected a text table, or a folder made by smt-compile"),
+        (tmp_path / "copy", 1, "give the same path="),
+    ):
+        changed = ini.replace(f"path={compiled_model.TABLE}", f"path={path}", count)
+        (small / "moses.ini").write_text(changed, encoding="utf-8")
+        with pytest.raises(UserError, match=message):
+            system.load(str(small), use_cache=False)
 
 
 def test_nothing_is_left_of_a_table_that_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import re
 import signal
 import struct
 import subprocess
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,7 +20,7 @@ from nmt.work.store import lock_job
 from smt_bridge.cli.score_table import main
 from smt_bridge.features import feature_set
 from smt_bridge.features.feature_set import FeatureSet
-from tests.conftest import Command, kill_once_written, refusal
+from tests.conftest import Command, kill_once_written, refusal, until
 from tests.nmt.work import clusters
 from tests.smt_bridge.cli.scored_tables import ARPA, arpa_score, columns_of, in_small_chunks, write_table
 
@@ -274,13 +273,6 @@ def test_two_at_once(tiny: Path, tmp_path: Path) -> None:
         assert first.wait() == 0
     assert in_small_chunks(tmp_path / "t", *feature, tmp_path / "whole").wait() == 0
     assert (tmp_path / "o").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-def until(happened: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.002)
 
 
 def children(process: int) -> list[int]:
