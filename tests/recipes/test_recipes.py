@@ -27,7 +27,7 @@ WITHOUT_ARGUMENTS = ("quickstart", "moses_attention", "moses_lm", "ptb_words")
 REFERENCE = [f"a b c d{n % 7} e f" for n in range(40)]
 
 
-def run(*line: object, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+def run(*line: object, cwd: Path | str = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
     """Run a script by bash or Python, according to its ending."""
     program = sys.executable if str(line[0]).endswith(".py") else "bash"
     environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", **env}

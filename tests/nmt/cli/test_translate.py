@@ -138,7 +138,7 @@ def test_output_file_equals_stdout_and_gzip_goes_in(tiny: Path, command: Command
 
 @pytest.mark.ci
 def test_it_answers_in_a_pipe_before_the_input_ends(tiny: Path) -> None:
-    line = [BIN / "nmt-translate", tiny / "run", "-q", "--read-ahead", "1"]
+    line = [f"{BIN}/nmt-translate", f"{tiny}/run", "-q", "--read-ahead", "1"]
     process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin and process.stdout
     process.stdin.write(b"The man sees the dog.\n")
@@ -214,7 +214,7 @@ def test_refusals(case: str, tiny: Path, tmp_path: Path, command: Command, refus
 
 @pytest.mark.ci
 def test_full_stdout_is_one_line(tiny: Path, refused: Refused) -> None:
-    line = [BIN / "nmt-translate", "-q", tiny / "run"]
+    line = [f"{BIN}/nmt-translate", "-q", f"{tiny}/run"]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(line, input=b"a\n", stdout=full, stderr=subprocess.PIPE, timeout=HANG)
     done_as_text = subprocess.CompletedProcess(line, done.returncode, "", done.stderr.decode())
@@ -223,7 +223,7 @@ def test_full_stdout_is_one_line(tiny: Path, refused: Refused) -> None:
 
 @pytest.mark.ci
 def test_a_reader_that_leaves_is_no_error(tiny: Path) -> None:
-    line = [BIN / "nmt-translate", tiny / "run", "-q", "--read-ahead", "1"]
+    line = [f"{BIN}/nmt-translate", f"{tiny}/run", "-q", "--read-ahead", "1"]
     pipe = subprocess.PIPE
     process = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe)
     assert process.stdout and process.stdin and process.stderr
