@@ -274,15 +274,19 @@ class Tuning:
         return int(lost.sum()), float(bleu(pool.stats[rows].sum(0)))
 
     def gain_warning(self) -> str:
-        """A warning if no tuned weights decode better than the initial ones; empty otherwise."""
+        """A warning if no tuned weights decode better than the initial ones; empty otherwise. It names the
+        features that have weight 0 in the first of several starts, if this is the best one."""
         best = self.iterations[self.best()]
         if best.promised:
             return ""
         promised = max(iteration.promised for iteration in self.iterations)
         more = f"; its lists promised up to {100 * promised:.2f}" if promised > best.bleu else ""
+        *_, whole = (iteration.weights for iteration in self.iterations if not iteration.promised)
+        weights = zip(feature_names(self.names), best.weights, whole, strict=False)  # without sparse values
+        absent = ", ".join(dict.fromkeys(name for name, weight, full in weights if full and not weight))
         return (
             f"the tuning gained nothing: the best BLEU, {100 * best.bleu:.2f}, is that of the initial "
-            f"weights{more}"
+            f"weights{absent and f' without {absent}'}{more}"
         )
 
 

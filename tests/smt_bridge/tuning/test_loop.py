@@ -320,6 +320,12 @@ def test_a_tuning_says_where_it_gained_nothing(tmp_path: Path) -> None:
     assert tuning.gain_warning() == ""
     tuning, reason = finished(tmp_path / "still", lambda b: 2, [START[::-1]], ALL)
     assert reason == "the weights have converged" and "promised" not in tuning.gain_warning()
+    assert "without" not in tuning.gain_warning()
+    tuning, _ = finished(tmp_path / "without", lambda b: 4 if b else 2, [START, np.array([1.0, 0.5])], ALL)
+    assert tuning.best() == 0 and tuning.gain_warning().startswith(
+        f"the tuning gained nothing: the best BLEU, {100 * tuning.iterations[0].bleu:.2f}, is that of the "
+        "initial weights without B; "
+    )
 
 
 def test_translations_that_the_search_lost_are_counted(tmp_path: Path) -> None:
