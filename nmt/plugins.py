@@ -165,8 +165,8 @@ def named_class(error: BaseException) -> str:
     """The `file:line` of a plugin's class that the message of an AttributeError or TypeError names, or an
     empty string."""
     words = re.findall(r"\w+", str(error)) if isinstance(error, AttributeError | TypeError) else []
-    for module in list(sys.modules.values()) if words else []:
-        for kind in vars(module).values() if is_plugin(module.__name__) else []:
+    for name, module in list(sys.modules.items()) if words else []:
+        for kind in vars(module).values() if is_plugin(name) else []:
             if isinstance(kind, type) and is_plugin(kind.__module__) and kind.__name__ in words:
                 return class_location(kind)
     return ""
