@@ -3,7 +3,8 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Container, Iterator
+from collections.abc import Container
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -59,13 +60,16 @@ def home(module: str) -> str:
     return max((name for name in DEPTH if f"{module}.".startswith(f"{name}.")), key=len)
 
 
-def imported(path: Path) -> Iterator[str]:
+@cache
+def imported(path: Path) -> list[str]:
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: write the import in full"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return names
 
 
 def test_imports_point_down() -> None:

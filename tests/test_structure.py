@@ -2,6 +2,7 @@
 functions, few `Any`, tests for each package, sources that can be looked up."""
 
 import ast
+import gc
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -56,6 +57,14 @@ OF_A_PAPER = re.compile(
     r"|\bDictionary\b|\bPaced\b|\bEvolves\b"
 )
 LONGEST_FILE, LONGEST_FUNCTION, MOST_ANY = 600, 60, 59
+
+
+@pytest.fixture(scope="module", autouse=True)
+def uncollected() -> Iterator[None]:
+    """The trees of all sources stay in memory, and the garbage collector would walk them again and again."""
+    gc.disable()
+    yield
+    gc.enable()
 
 
 def sources(*folders: str) -> list[Path]:
