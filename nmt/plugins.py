@@ -164,11 +164,13 @@ def guilty_location(error: BaseException) -> str:
 def named_class(error: BaseException) -> str:
     """The `file:line` of a plugin's class that the message of an AttributeError or TypeError names, or an
     empty string."""
-    words = re.findall(r"\w+", str(error)) if isinstance(error, AttributeError | TypeError) else []
-    for name, module in list(sys.modules.items()) if words else []:
-        for kind in vars(module).values() if is_plugin(name) else []:
-            if isinstance(kind, type) and is_plugin(kind.__module__) and kind.__name__ in words:
-                return class_location(kind)
+    if not isinstance(error, AttributeError | TypeError):
+        return ""
+    words = re.findall(r"\w+", str(error))
+    modules = [module for name, module in list(sys.modules.items()) if is_plugin(name)]
+    for kind in (value for module in modules for value in vars(module).values()):
+        if isinstance(kind, type) and is_plugin(kind.__module__) and kind.__name__ in words:
+            return class_location(kind)
     return ""
 
 

@@ -233,8 +233,10 @@ def add_names(parser: Parser, help: str) -> None:
 
 def load_systems(args: argparse.Namespace, least: int = 1) -> list[SystemOutput]:
     """Read the systems given by the options of `add_systems`. ConfigError for fewer than `least`."""
-    source, scoring = getattr(args, "source", ""), (args.bleu_tokenize, args.lowercase)
-    systems = read_systems(source, args.reference, args.hypothesis, args.names, *scoring)
+    source = getattr(args, "source", "")
+    systems = read_systems(
+        source, args.reference, args.hypothesis, args.names, args.bleu_tokenize, args.lowercase
+    )
     if len(systems) < least:
         raise ConfigError(f"--hypothesis: {len(systems)} system; expected {least} to compare")
     return systems

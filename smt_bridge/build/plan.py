@@ -162,7 +162,7 @@ class TuningPlan:
 @dataclass(frozen=True)
 class ExtendedPlan:
     """Settings of the features of the extended phrase-based system, as in TrainConfig, and of its tuning. The
-    defaults are those that docs/search-features.md has measured."""
+    defaults are those that docs/search-features.md and docs/smt.md have measured."""
 
     osm: int = 5  # order of the operation sequence model; 0: none
     class_lm: int = 200  # word classes of the second language model; 0: none
@@ -438,7 +438,8 @@ def extended_lines(plan: Plan) -> Iterator[str]:
         condition = "" if plan.phrase_features == "all" else "; kept if it is better beyond chance"
         yield (
             f"{EXTENDED_SYSTEM}: operation sequences of order {extended.osm}, {extended.class_lm} word "
-            f"classes, reordering {extended.reordering_type}, counts {extended.count_feature}{condition}"
+            f"classes, reordering {extended.reordering_type}, count feature {extended.count_feature}"
+            f"{condition}"
         )
     elif extended:
         yield f"{EXTENDED_SYSTEM}: left out, the build was behind its plan"
