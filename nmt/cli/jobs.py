@@ -125,7 +125,7 @@ class TextJob:
         line for the log. ConfigError for a device that is missing."""
         if run and is_exported(run):
             self.args.threads = self.args.threads or (1 if self.is_remote else None)
-            return "CTranslate2"
+            return "CTranslate2" if self.args.device == "cpu" else f"CTranslate2, device {self.args.device}"
         recorded = store.recorded_settings(self.output) if self.keeps_chunks else {}
         recorded_threads = recorded.get("threads")
         threads = self.args.threads or (

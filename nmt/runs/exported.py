@@ -51,6 +51,7 @@ QUANTIZATIONS = (
 # none.
 PATIENCE = 1.6
 BATCH = 8  # sentences in a call of CTranslate2, of similar length; int8 takes 6% longer for 16
+GPU_BATCH = 256  # on a GPU
 
 # ---- the folder --------------------------------------------------------------------------------------------
 
@@ -183,7 +184,8 @@ class Search:
         check_positions(sentences, self.translator.frame)
         results: list[list[Candidate]] = [[]] * len(sentences)
         waiting = sorted(range(len(sentences)), key=lambda i: (sentences[i].group, len(sentences[i].source)))
-        for masked, size in ((False, BATCH), (True, BATCH), (True, 1)):
+        most = GPU_BATCH if self.translator.on_gpu else BATCH
+        for masked, size in ((False, most), (True, most), (True, 1)):
             unfinished: list[int] = []
             for batch in batches(sentences, waiting, size):
                 for index, candidates in zip(

@@ -5,6 +5,9 @@ Runs of nmt-train have an empty frame: CTranslate2 itself adds the end symbol to
 toolkits may need one; nmt-import stores it in the run.
 """
 
+import contextlib
+import ctypes
+import importlib.util
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 POSITIONS = 2048  # number of positions that have vectors in the model of an exported run
 SCORED_TOKENS = 2048  # tokens of a call that scores pairs
 MOST_THREADS = 4  # unless the user sets more; a small model gains nothing from more
+CUBLAS = "libcublas.so.12"  # that CTranslate2 4 is built for
+CUDA_LIBRARIES = "pip install nvidia-cublas-cu12"
 NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
 
 Units = Sequence[str]
@@ -56,6 +61,7 @@ class FramedTranslator:
     def __init__(self, translator: "Translator", frame: Frame, directory: Path) -> None:
         """`directory`: the folder of the model."""
         self.translator, self.frame, self.directory = translator, frame, directory
+        self.on_gpu = translator.device == "cuda"
         self.columns: NDArray[np.int64] | None = None  # see `find_columns`; made when first needed
 
     def sources(self, sentences: Sequence[Units]) -> list[list[str]]:
@@ -149,6 +155,8 @@ def load_translator(directory: Path, frame: Frame, device: str, threads: int) ->
     except ModuleNotFoundError as error:
         raise ConfigError(f"{directory}: {NO_ENGINE}") from error
     kind, _, index = device.partition(":")
+    if kind != "cpu":
+        load_cublas()
     try:
         translator = ctranslate2.Translator(
             str(directory),
@@ -160,4 +168,21 @@ def load_translator(directory: Path, frame: Frame, device: str, threads: int) ->
         raise ConfigError(f"device: {device!r}: {error}; use --device cpu") from error
     except RuntimeError as error:
         raise CheckpointError(f"{directory}: CTranslate2 cannot read it: {error}") from error
-    return FramedTranslator(translator, frame, directory)
+    loaded = FramedTranslator(translator, frame, directory)
+    if loaded.on_gpu:
+        try:  # it looks for CUDA's libraries when it first needs them
+            translator.translate_batch([["a"]], max_decoding_length=1)
+        except RuntimeError as error:
+            raise ConfigError(
+                f"device: {device!r}: CTranslate2: {error}; {CUDA_LIBRARIES} or use --device cpu"
+            ) from error
+    return loaded
+
+
+def load_cublas() -> None:
+    """Load the cuBLAS of the package nvidia-cublas-cu12 where that is installed: CTranslate2 by itself finds
+    only one in the system's folders or in LD_LIBRARY_PATH."""
+    package = importlib.util.find_spec("nvidia")
+    for folder in (package and package.submodule_search_locations) or ():
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(str(Path(folder, "cublas", "lib", CUBLAS)))

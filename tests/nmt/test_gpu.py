@@ -3,6 +3,7 @@ its CUDA graphs compute the same gradients. Skipped where torch finds no GPU."""
 
 import copy
 import random
+import string
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,11 +15,12 @@ import pytest
 import torch
 from torch import nn
 
-from nmt.cli import score, train, translate
+from nmt.cli import export, score, train, translate
 from nmt.compute.precision import bf16_products
 from nmt.data.aligned import make_aligned_batch
 from nmt.data.batches import Batch, make_batch
 from nmt.data.running import ChunkStream
+from nmt.errors import ConfigError
 from nmt.layers.transformer import SINUSOIDS
 from nmt.lm import language_model_class
 from nmt.models.config import ModelConfig, RNNConfig
@@ -349,27 +351,57 @@ def test_products_in_bf16_round_only_their_factors() -> None:
 @pytest.mark.parametrize("trained", ["cuda", "cpu"])
 def test_either_device_uses_what_the_other_trained(tmp_path: Path, trained: str) -> None:
     """Command by command: train, stop and resume on one device; both translate and score alike."""
-    lines = ["a b c", "b c", "c a a b", "a", "b b"] * 8
-    for name in ("text.en", "text.fr"):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    source, target = str(tmp_path / "text.en"), str(tmp_path / "text.fr")
-    config = tmp_path / "train.yaml"
-    config.write_text(
-        f"run: {tmp_path}/run\n"
-        f"data: {{train_source: {source}, train_target: {target}, dev_source: {source}, "
-        f"dev_target: {target}}}\n"
-        "model: {type: rnn, embedding: 16, hidden: 24, maxout: 8, encoder: birnn, attention: 12}\n"
-        "training: {validate_every: 4, tensorboard: false, bleu_tokenizer: none, log_every: 3}\n",
-        encoding="utf-8",
+    config = write_training(
+        tmp_path, "type: rnn, embedding: 16, hidden: 24, maxout: 8, encoder: birnn, attention: 12"
     )
     for steps in (10, 20):
         train.command([str(config), f"device={trained}", f"training.max_steps={steps}", "--quiet"])
-    results = []
+    devices_agree(tmp_path / "run", tmp_path)
+
+
+def test_exported_runs(tmp_path: Path) -> None:
+    """CTranslate2 translates and scores alike on both devices."""
+    pytest.importorskip("ctranslate2")
+    model = (
+        "type: transformer, embedding: 16, feed_forward: 24, heads: 2, encoder_layers: 1, decoder_layers: 1"
+    )
+    config = write_training(tmp_path, model)
+    train.command([str(config), "training.max_steps=20", "--quiet"])
+    export.command([str(tmp_path / "run"), "-o", str(tmp_path / "exported")])
+    try:
+        devices_agree(tmp_path / "exported", tmp_path)
+    except ConfigError as error:
+        if "cublas" not in str(error):
+            raise
+        pytest.skip(str(error))
+
+
+def write_training(folder: Path, model: str) -> Path:
+    """A configuration of 40 pairs of more words than a beam has hypotheses; its run is `folder`/run."""
+    words = string.ascii_lowercase
+    lines = [" ".join(words[first : first + 1 + first % 4]) for first in range(20)] * 2
+    for name in ("text.en", "text.fr"):
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    source, target = folder / "text.en", folder / "text.fr"
+    config = folder / "train.yaml"
+    config.write_text(
+        f"run: {folder}/run\n"
+        f"data: {{train_source: {source}, train_target: {target}, dev_source: {source}, "
+        f"dev_target: {target}}}\n"
+        f"model: {{{model}}}\n"
+        "training: {validate_every: 4, tensorboard: false, bleu_tokenizer: none, log_every: 3}\n",
+        encoding="utf-8",
+    )
+    return config
+
+
+def devices_agree(run: Path, folder: Path) -> None:
+    """Both devices translate the texts of `folder` to the same bytes, and score them alike."""
+    source, target, results = str(folder / "text.en"), str(folder / "text.fr"), []
     for device in ("cpu", "cuda"):
-        out = [str(tmp_path / f"{device}.{name}") for name in ("out", "scores")]
-        run_dir = f"{tmp_path}/run"
-        translate.command([run_dir, "-i", source, "-o", out[0], "--device", device, "--quiet"])
-        score.command([run_dir, "-s", source, "-t", target, "-o", out[1], "--device", device, "--quiet"])
+        out = [str(folder / f"{device}.{name}") for name in ("out", "scores")]
+        translate.command([str(run), "-i", source, "-o", out[0], "--device", device, "--quiet"])
+        score.command([str(run), "-s", source, "-t", target, "-o", out[1], "--device", device, "--quiet"])
         results.append([Path(path).read_text(encoding="utf-8").split() for path in out])
     assert results[0][0] == results[1][0]
     numbers = [[float(value) for value in scores] for _, scores in results]

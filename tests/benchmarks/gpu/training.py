@@ -333,7 +333,8 @@ def paths(folder: Path, names: dict[str, str]) -> dict[str, object]:
 
 
 def recipe(setting: Setting) -> None:
-    """Preset `small` on Multi30k, English to French, in 3 minutes: BLEU of each validation."""
+    """Preset `small` on Multi30k, English to French, in 3 minutes, with half as many epochs again and more
+    dropout, which a GPU has time for: BLEU of each validation."""
     if not setting.data:
         print("  skipped: needs --data DIR")
         return
@@ -343,8 +344,11 @@ def recipe(setting: Setting) -> None:
         "run": f"{setting.folder}/recipe",
         "device": setting.device,
         "data": data,
-        "training": {"max_minutes": minutes, "tensorboard": False, "keep": 1},
-    }
+        "model": {"dropout": 0.4},
+        "training": {
+            "max_epochs": 24, "patience": 0, "max_minutes": minutes, "tensorboard": False, "keep": 1,
+        },
+    }  # fmt: skip
     if setting.small:
         content["model"] = {"embedding": 16, "hidden": 16, "encoder_hidden": 8, "attention": 16, "maxout": 8}
         content["training"] = {"max_steps": 10, "max_minutes": minutes, "validate_every": 5, "dev_beam": 1}

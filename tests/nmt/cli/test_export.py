@@ -3,6 +3,7 @@
 import builtins
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from nmt.cli import export as export_command
 from nmt.cli import score, translate
 from nmt.errors import ConfigError
-from nmt.runs.framed import Frame, load_translator
+from nmt.runs.framed import Frame, load_cublas, load_translator
 from tests.conftest import Command
 
 pytest.importorskip("ctranslate2")
@@ -103,3 +104,42 @@ def test_what_is_refused(transformer: Path, tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(builtins, "__import__", without_engine)
     with pytest.raises(ConfigError, match=r"pip install 'nmt-smt\[ctranslate2\]'"):
         load_translator(folder, Frame(), "cpu", 1)
+
+
+def test_a_gpu_without_cublas(transformer: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CTranslate2 first misses a library of CUDA when it translates; that is said at once, in one line."""
+    folder = tmp_path / "exported"
+    export_command.command([str(transformer), "-o", str(folder)])
+    missing = "Library libcublas.so.12 is not found or cannot be loaded"
+
+    class OnGpu:
+        device = "cuda"
+
+        def __init__(self, *_: object, **settings: object) -> None:
+            assert (settings["device"], settings["device_index"]) == ("cuda", 1)
+
+        def translate_batch(self, *_: object, **__: object) -> None:
+            raise RuntimeError(missing)
+
+    monkeypatch.setattr("ctranslate2.Translator", OnGpu)
+    with pytest.raises(
+        ConfigError, match=rf"^device: 'cuda:1': .*{missing}; pip install nvidia-cublas-cu12 or"
+    ):
+        load_translator(folder, Frame(), "cuda:1", 1)
+
+
+def test_cublas_of_the_package_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lies in nvidia/cublas/lib, in any folder of Python's path that has a folder nvidia; a library that
+    cannot be loaded is left to CTranslate2's own message."""
+    loaded: list[str] = []
+
+    def load(path: str) -> None:
+        loaded.append(path)
+        raise OSError(path)
+
+    (tmp_path / "nvidia").mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    monkeypatch.setattr("ctypes.CDLL", load)
+    load_cublas()
+    assert str(tmp_path / "nvidia" / "cublas" / "lib" / "libcublas.so.12") in loaded
