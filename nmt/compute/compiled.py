@@ -9,9 +9,12 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast
 
 from nmt.io import signals
+
+if TYPE_CHECKING:
+    from numba.core.registry import CPUDispatcher
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +63,11 @@ class CompiledFunction:
     """A function compiled by numba. A call from Python defers signals until it returns; calls from other
     compiled functions do not go through this class."""
 
-    def __init__(self, dispatcher: Any) -> None:
-        self.dispatcher, self.ready = dispatcher, False
-        self._numba_type_ = dispatcher._numba_type_  # makes numba call the function itself
+    def __init__(self, dispatcher: "CPUDispatcher", inner: "CPUDispatcher") -> None:
+        """`dispatcher`: for calls from Python; `inner`: for calls from compiled functions, without the code
+        that unpacks Python's objects, which takes long to compile where there are dozens of arrays."""
+        self.dispatcher, self.inner, self.ready = dispatcher, inner, False
+        self._numba_type_ = inner._numba_type_  # a weak reference to it
 
     def __call__(self, *args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -106,7 +111,7 @@ class CompilationNotice:
         """Log the notice the first time this is called."""
         if not self.logged:
             self.logged = True
-            log.info("compiling for this processor, once: up to half a minute")
+            log.info("compiling for this processor, once: up to a minute")
 
 
 notice = CompilationNotice()
@@ -178,9 +183,11 @@ def compiled_function(function: Callable[P, R], **options: object) -> Callable[P
     the function unchanged."""
     if not HAVE_NUMBA:
         return function
-    return cast(Callable[P, R], CompiledFunction(dispatcher(function, cache=has_cache, **options)))
+    inner = dispatcher(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
+    return cast(Callable[P, R], CompiledFunction(dispatcher(function, cache=has_cache, **options), inner))
 
 
-def dispatcher(function: Callable[P, R], **options: object) -> object:
+def dispatcher(function: Callable[P, R], **options: object) -> "CPUDispatcher":
     """Make numba's dispatcher for a function, with these options; compiles nothing yet."""
-    return numba.njit(nogil=True, **options)(function)  # type: ignore[call-overload]
+    made: CPUDispatcher = numba.njit(nogil=True, **options)(function)  # type: ignore[call-overload]
+    return made

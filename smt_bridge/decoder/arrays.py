@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
+Records = np.recarray[tuple[int], np.dtype[np.void]]  # the fields of a row are its attributes
 
 # Indices of SearchState.counters: rows used of each kind of array; FULL is 1 once an array is too small, WORK
 # counts tried options, SCORED the language model scores that are kept.
@@ -95,79 +96,80 @@ class SearchParameters(NamedTuple):
     hierarchical: bool = False  # whether the next phrase is oriented as in hierarchical models
 
 
+def record(**fields: type[np.generic]) -> np.dtype[np.void]:
+    """A type of records, whose fields lie as a C compiler would put them."""
+    return np.dtype(list(fields.items()), align=True)
+
+
+HYPOTHESIS = record(
+    score=np.float64,  # weighted, of the phrases so far
+    total=np.float64,  # score plus future cost
+    key=np.int64,  # hash of the stateful features' recombination keys
+    coverage=np.int32,
+    first=np.int32,  # source words of the last phrase
+    last=np.int32,
+    context=np.int32,  # number of its context
+    option=np.int32,
+    parent=np.int32,
+    regions=np.int32,  # number of its uppermost region; 0 if none are kept
+    edge=np.int32,  # first of the edges that lead to it
+    following=np.int32,  # next hypothesis in the stack
+    listed=np.int32,  # 1 if the hypothesis is in its stack
+)
+EDGE = record(score=np.float64, parent=np.int32, option=np.int32, next=np.int32)
+COVERAGE = record(
+    mask=np.uint64,
+    future=np.float64,
+    gap=np.int32,  # first untranslated word
+    covered=np.int32,  # number of translated words
+    first_move=np.int32,
+    moves=np.int32,
+)
+MOVE = record(first=np.int32, last=np.int32, coverage=np.int32)
+STACK = record(
+    worst=np.float64,  # hypotheses with a lower total are pruned
+    best=np.float64,
+    candidate_worst=np.float64,  # candidates with a lower total are dropped
+    head=np.int32,
+    members=np.int32,
+    noted=np.int32,  # number of candidates in `candidate_best`
+)
+CANDIDATE = record(
+    score=np.float64, total=np.float64, stack=np.int32, coverage=np.int32, parent=np.int32, option=np.int32,
+    first=np.int32, last=np.int32, context=np.int32, regions=np.int32,
+)  # fmt: skip
+BLOCK = record(key=np.int64, start=np.int32)  # key: context and span
+LM_SCORE = record(
+    score=np.float64,  # weighted sum of the language models
+    context=np.int32,  # number of the context after the option; -1: not computed yet
+)
+REGION = record(first=np.int32, last=np.int32, below=np.int32)  # below: number of the region below it
+
+
 class SearchState(NamedTuple):
     """Working memory of a search: H hypotheses, E edges, C coverages, M moves, Q candidates, of each stack A
     that stateful features score; K contexts, B blocks of P language model scores, G regions; L language
-    models, F stateful features."""
+    models, F stateful features. Arrays of records instead of one for each field: numba compiles a function
+    in a time that grows with the number of arrays that it is given."""
 
     counters: Int64s  # (11,) see HYPOTHESES and so on
-    # hypotheses, (H,)
-    coverage: Int32s
-    first: Int32s  # source words of the last phrase
-    last: Int32s
-    option: Int32s
-    parent: Int32s
-    score: Floats  # weighted, of the phrases so far
-    total: Floats  # score plus future cost
-    context: Int32s  # number of its context, see below
-    regions: Int32s  # number of its uppermost region, see below; 0 if none are kept
-    key: Int64s  # hash of the stateful features' recombination keys
+    hypotheses: Records  # (H,)
     memory: Int64s  # (H, F) states of the stateful features
-    following: Int32s  # next hypothesis in the stack
-    listed: Int32s  # 1 if the hypothesis is in its stack
-    edge: Int32s  # first of the edges that lead to it
     table: Int32s  # hash table of hypotheses
-    # edges, (E,): ways to reach a hypothesis
-    edge_parent: Int32s
-    edge_option: Int32s
-    edge_score: Floats
-    edge_next: Int32s
-    # coverages, (C,)
-    gap: Int32s  # first untranslated word
-    mask: NDArray[np.uint64]
-    covered: Int32s  # number of translated words
-    future: Floats
-    first_move: Int32s
-    moves: Int32s
+    edges: Records  # (E,) ways to reach a hypothesis
+    coverages: Records  # (C,)
     coverage_table: Int32s
-    # moves, (M,): spans that may be translated next after a coverage
-    move_first: Int32s
-    move_last: Int32s
-    move_coverage: Int32s
-    # stacks, (n + 1,)
-    head: Int32s
-    size: Int32s
-    worst: Floats  # hypotheses with a lower total are pruned
-    best: Floats
-    # candidates, (Q,)
-    c_stack: Int32s
-    c_coverage: Int32s
-    c_parent: Int32s
-    c_option: Int32s
-    c_first: Int32s
-    c_last: Int32s
-    c_score: Floats
-    c_total: Floats
-    c_context: Int32s
-    c_regions: Int32s
-    # candidates of stacks, (n + 1,)
-    c_best: Floats  # (n + 1, A) the best totals of a stack so far, as a heap: the worst one is first
-    c_noted: Int32s  # how many of these there are
-    c_worst: Floats  # candidates with a lower total are dropped
-    # contexts, (K,): the language model states after some words
-    states: Int32s  # (K, L)
+    moves: Records  # (M,) spans that may be translated next after a coverage
+    stacks: Records  # (n + 1,)
+    candidates: Records  # (Q,)
+    candidate_best: Floats  # (n + 1, A) the best totals of a stack so far, as a heap: the worst one is first
+    states: Int32s  # (K, L) contexts: the language model states after some words
     context_table: Int32s
-    # language model scores, (P,): a block for the options of a span after a context
-    block_key: Int64s  # (B,) context and span
-    block_start: Int32s  # (B,)
+    blocks: Records  # (B,) of language model scores, for the options of a span after a context
     block_table: Int32s
-    lm_score: Floats  # weighted sum of the language models
-    lm_alone: Floats  # of the first language model, not weighted; empty unless candidates wait
-    lm_context: Int32s  # number of the context after the option; -1: not computed yet
-    # regions, (G,): source spans, each on top of another one; see orientations.py
-    region_first: Int32s
-    region_last: Int32s
-    region_below: Int32s  # number of the region below it
+    lm_scores: Records  # (P,)
+    lm_alone: Floats  # (P,) of the first language model, not weighted; empty unless candidates wait
+    regions: Records  # (G,) source spans, each on top of another one; see orientations.py
     region_table: Int32s
 
 
@@ -195,25 +197,22 @@ def allocate(sizes: StateSizes) -> SearchState:
     def hash_table(size: int) -> Int32s:
         return ints(1 << int(2 * size - 1).bit_length())
 
+    def records(size: int, kind: np.dtype[np.void]) -> Records:
+        return np.zeros(size, kind).view(np.recarray)
+
     H, E, C, M, Q, n, K, P = sizes[:8]
     B, G = 1 + P // 4, sizes.regions
     return SearchState(
         counters=np.zeros(11, np.int64),
-        coverage=ints(H), first=ints(H), last=ints(H), option=ints(H), parent=ints(H),
-        score=np.zeros(H), total=np.zeros(H), context=ints(H), regions=ints(H),
-        key=np.zeros(H, np.int64), memory=np.zeros((H, sizes.features), np.int64),
-        following=ints(H), listed=ints(H), edge=ints(H), table=hash_table(H),
-        edge_parent=ints(E), edge_option=ints(E), edge_score=np.zeros(E), edge_next=ints(E),
-        gap=ints(C), mask=np.zeros(C, np.uint64), covered=ints(C), future=np.zeros(C),
-        first_move=ints(C), moves=ints(C), coverage_table=hash_table(C),
-        move_first=ints(M), move_last=ints(M), move_coverage=ints(M),
-        head=ints(n + 1), size=ints(n + 1), worst=np.zeros(n + 1), best=np.zeros(n + 1),
-        c_stack=ints(Q), c_coverage=ints(Q), c_parent=ints(Q), c_option=ints(Q), c_first=ints(Q),
-        c_last=ints(Q), c_score=np.zeros(Q), c_total=np.zeros(Q),
-        c_context=ints(Q), c_regions=ints(Q),
-        c_best=np.zeros((n + 1, sizes.scored)), c_noted=ints(n + 1), c_worst=np.zeros(n + 1),
+        hypotheses=records(H, HYPOTHESIS), memory=np.zeros((H, sizes.features), np.int64),
+        table=hash_table(H),
+        edges=records(E, EDGE),
+        coverages=records(C, COVERAGE), coverage_table=hash_table(C),
+        moves=records(M, MOVE),
+        stacks=records(n + 1, STACK),
+        candidates=records(Q, CANDIDATE), candidate_best=np.zeros((n + 1, sizes.scored)),
         states=np.zeros((K, sizes.models), np.int32), context_table=hash_table(K),
-        block_key=np.zeros(B, np.int64), block_start=ints(B), block_table=hash_table(B),
-        lm_score=np.zeros(P), lm_alone=np.zeros(P if Q else 0), lm_context=ints(P),
-        region_first=ints(G), region_last=ints(G), region_below=ints(G), region_table=hash_table(G),
+        blocks=records(B, BLOCK), block_table=hash_table(B),
+        lm_scores=records(P, LM_SCORE), lm_alone=np.zeros(P if Q else 0),
+        regions=records(G, REGION), region_table=hash_table(G),
     )  # fmt: skip

@@ -85,8 +85,8 @@ class CompiledSearch:
         if (
             new
             or state is None
-            or len(state.head) <= words
-            or (task.parameters.edges and not len(state.edge_parent))
+            or len(state.stacks) <= words
+            or (task.parameters.edges and not len(state.edges))
         ):
             state = self.memory.state = allocate(
                 StateSizes(
@@ -124,8 +124,8 @@ class CompiledSearch:
         cubes = self.memory.cubes
         if (
             cubes is None
-            or len(cubes.first_edge) != len(state.head)
-            or len(cubes.member) != len(state.coverage)
+            or len(cubes.first_edge) != len(state.stacks)
+            or len(cubes.member) != len(state.hypotheses)
         ):
             cubes = self.memory.cubes = allocate_cubes(state, 60_000 * self.memory.factor)
         gains, room = option_gains(options, parameters), np.zeros(self.models, np.int32)
@@ -213,23 +213,25 @@ def previewed_totals(
 def candidates(state: SearchState, task: SearchTask, stack: int, number: int, chosen: Int64s) -> Candidates:
     """Convert the candidates of indices `chosen` (N,), all of one stack, to the form that stateful features
     take. `number`: index of the feature."""
-    states = state.memory[state.c_parent[chosen], number]
-    return Candidates(state.c_option[chosen].astype(np.int64), states, stack == task.parameters.words)
+    states = state.memory[state.candidates.parent[chosen], number]
+    return Candidates(
+        state.candidates.option[chosen].astype(np.int64), states, stack == task.parameters.words
+    )
 
 
 def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
     """Indices of a stack's `beam` best candidates, or of all if it is 0; oldest first."""
-    stacks = state.c_stack[: int(state.counters[CANDIDATES])]
+    stacks = state.candidates.stack[: int(state.counters[CANDIDATES])]
     chosen = np.flatnonzero(stacks == stack).astype(np.int64)
-    return chosen[best_indices(state.c_total[chosen], beam)] if 0 < beam < len(chosen) else chosen
+    return chosen[best_indices(state.candidates.total[chosen], beam)] if 0 < beam < len(chosen) else chosen
 
 
 def expected_totals(state: SearchState, task: SearchTask, chosen: Int64s, missing: float | Floats) -> Floats:
     """Estimate the totals of the candidates of indices `chosen`: (N,) -> (N,). The first language model,
     weighted by `missing` (a number, or (N,)), stands in for stateful features that have not scored yet."""
-    base = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
-    whole = task.model.stand_in
-    return base + (missing / whole) * (state.c_total[chosen] - base) if whole else base
+    made, whole = state.candidates, task.model.stand_in
+    base: Floats = made.score[chosen] + state.coverages.future[made.coverage[chosen]]
+    return base + (missing / whole) * (made.total[chosen] - base) if whole else base
 
 
 def best_indices(scores: Floats, count: int) -> Int64s:
@@ -246,7 +248,7 @@ def list_derivations(state: SearchState, task: SearchTask, listing: Listing) -> 
         finals = select(state, parameters, parameters.words)
         if not len(finals):
             return [], []
-        return [best_option_path(state, finals[0])], [float(state.score[finals[0]])]
+        return [best_option_path(state, finals[0])], [float(state.hypotheses.score[finals[0]])]
     paths, totals = derivations(
         state, parameters, listing.nbest, listing.distinct, listing.factor,
         options.start, options.length, task.sentence.text,
@@ -269,13 +271,13 @@ def best_option_path(S: SearchState, hypothesis: int) -> Int32s:
     length, current = 0, hypothesis
     while current > 0:
         length += 1
-        current = S.parent[current]
+        current = S.hypotheses[current].parent
     path = np.empty(length, np.int32)
     current = hypothesis
     while current > 0:
         length -= 1
-        path[length] = S.option[current]
-        current = S.parent[current]
+        path[length] = S.hypotheses[current].option
+        current = S.hypotheses[current].parent
     return path
 
 
@@ -283,16 +285,16 @@ def best_option_path(S: SearchState, hypothesis: int) -> Int32s:
 def sort_ways(S: SearchState, hypothesis: int, scores: list[float], edges: list[int]) -> None:
     """Append the scores and edges of all ways to reach a hypothesis, best first, to `scores` and `edges`."""
     count = 0
-    edge = S.edge[hypothesis]
+    edge = S.hypotheses[hypothesis].edge
     while edge >= 0:
         count += 1
-        edge = S.edge_next[edge]
+        edge = S.edges[edge].next
     totals, numbers = np.empty(count), np.empty(count, np.int64)
-    edge = S.edge[hypothesis]
+    edge = S.hypotheses[hypothesis].edge
     for i in range(count):
-        totals[count - 1 - i] = S.score[S.edge_parent[edge]] + S.edge_score[edge]
+        totals[count - 1 - i] = S.hypotheses[S.edges[edge].parent].score + S.edges[edge].score
         numbers[count - 1 - i] = edge
-        edge = S.edge_next[edge]
+        edge = S.edges[edge].next
     order = np.argsort(-totals, kind="mergesort")
     for i in range(count):
         scores.append(totals[order[i]])
@@ -345,7 +347,7 @@ start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # 
     heap.clear()  # -score, age, hypothesis, its next way, the node after it
     age = 0
     for final in select(S, parameters, parameters.words):
-        heapq.heappush(heap, (-S.score[final], age, int(np.int64(final)), 0, 0))
+        heapq.heappush(heap, (-S.hypotheses[final].score, age, int(np.int64(final)), 0, 0))
         age += 1
     seen = {np.uint64(0)}
     seen.clear()
@@ -372,14 +374,14 @@ start: Int32s, length: Int32s, text: Int32s) -> tuple[list[Int32s], Floats]:  # 
             heapq.heappush(heap, (-(ways[index + 1] + tail[node]), age, here, way + 1, node))
             age += 1
         edge = way_edge[index]
-        last = S.edge_option[edge]
+        last = S.edges[edge].option
         words = text[start[last] : start[last] + length[last]]
         option.append(int(np.int64(last)))
         after.append(node)
-        tail.append(tail[node] + S.edge_score[edge])
+        tail.append(tail[node] + S.edges[edge].score)
         size.append(size[node] + len(words))
         digest.append(prepend_digest(digest[node], size[node], words))
-        parent = int(np.int64(S.edge_parent[edge]))
+        parent = int(np.int64(S.edges[edge].parent))
         heapq.heappush(heap, (-(ways[index] + tail[node]), age, parent, 0, len(option) - 1))
         age += 1
     return chosen, totals[: len(chosen)]

@@ -91,17 +91,19 @@ def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: 
     slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & slot_mask
     while S.coverage_table[slot] != -1:
         number = S.coverage_table[slot]
-        if S.gap[number] == gap and S.mask[number] == mask:
+        known = S.coverages[number]
+        if known.gap == gap and known.mask == mask:
             return int(number)
         slot = (slot + 1) & slot_mask
     number = S.counters[COVERAGES]
-    if number >= len(S.gap):
+    if number >= len(S.coverages):
         S.counters[FULL] = 1
         return -1
     S.counters[COVERAGES] = number + 1
     S.coverage_table[slot] = number
-    S.gap[number], S.mask[number], S.first_move[number] = gap, mask, -1
-    S.covered[number], S.future[number] = covered_and_future(gap, mask, future, n)
+    made = S.coverages[number]
+    made.gap, made.mask, made.first_move = gap, mask, -1
+    made.covered, made.future = covered_and_future(gap, mask, future, n)
     return int(number)
 
 
@@ -147,12 +149,12 @@ def extend_coverage(gap: int, mask: np.uint64, start: int, last: int) -> tuple[i
 
 
 @njit
-def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParameters, coverage: int) -> None:
-    """Store the spans that may be translated after a coverage, as far as that does not depend on the last
-    phrase. Sets `counters[FULL]` if memory runs out."""
+def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParameters, number: int) -> None:
+    """Store the spans that may be translated after coverage `number`, as far as that does not depend on the
+    last phrase. Sets `counters[FULL]` if memory runs out."""
     n, longest, limit = parameters.words, parameters.longest, parameters.distortion
-    gap, mask = S.gap[coverage], S.mask[coverage]
-    S.first_move[coverage] = S.counters[MOVES]
+    coverage = S.coverages[number]
+    gap, mask, coverage.first_move = coverage.gap, coverage.mask, S.counters[MOVES]
     constrained = len(options.constraints.wall) > 0
     bit = np.uint64(1)
     stop = n if limit < 0 else min(n, gap + limit + 1)
@@ -170,14 +172,14 @@ def find_moves(S: SearchState, options: OptionArrays, parameters: SearchParamete
             ):
                 continue
             new_gap, new_mask = extend_coverage(gap, mask, start, last)
-            number = find_coverage(S, new_gap, new_mask, options.future, n)
-            move = S.counters[MOVES]
-            if number < 0 or move >= len(S.move_first):
+            reached = find_coverage(S, new_gap, new_mask, options.future, n)
+            if reached < 0 or S.counters[MOVES] >= len(S.moves):
                 S.counters[FULL] = 1
                 return
-            S.move_first[move], S.move_last[move], S.move_coverage[move] = start, last, number
-            S.counters[MOVES] = move + 1
-    S.moves[coverage] = S.counters[MOVES] - S.first_move[coverage]
+            move = S.moves[S.counters[MOVES]]
+            move.first, move.last, move.coverage = start, last, reached
+            S.counters[MOVES] += 1
+    coverage.moves = S.counters[MOVES] - coverage.first_move
 
 
 @njit

@@ -60,7 +60,7 @@ def allocate_cubes(state: SearchState, cells: int) -> Cubes:
     def ints(size: int) -> Int32s:
         return np.zeros(size, np.int32)
 
-    H, C, M, n = len(state.coverage), len(state.gap), len(state.move_first), len(state.head)
+    H, C, M, n = len(state.hypotheses), len(state.coverages), len(state.moves), len(state.stacks)
     return Cubes(
         counters=np.zeros(5, np.int64),
         member=ints(H), first_member=ints(C), members=ints(C), added=ints(C),
@@ -89,7 +89,7 @@ def open_edges(
     coverages = np.empty(len(chosen), np.int32)
     distinct = 0
     for hypothesis in chosen:
-        coverage, repeated = S.coverage[hypothesis], False
+        coverage, repeated = S.hypotheses[hypothesis].coverage, False
         for index in range(distinct):
             repeated = repeated or coverages[index] == coverage
         if not repeated:
@@ -98,15 +98,16 @@ def open_edges(
     for coverage in coverages[:distinct]:
         Q.first_member[coverage] = Q.counters[MEMBERS]
         for hypothesis in chosen:
-            if S.coverage[hypothesis] == coverage:
+            if S.hypotheses[hypothesis].coverage == coverage:
                 Q.member[Q.counters[MEMBERS]] = hypothesis
                 Q.counters[MEMBERS] += 1
         Q.members[coverage] = Q.counters[MEMBERS] - Q.first_member[coverage]
         find_moves(S, options, parameters, coverage)
         if S.counters[FULL]:
             return
-        for edge in range(S.first_move[coverage], S.first_move[coverage] + S.moves[coverage]):
-            reached = S.covered[S.move_coverage[edge]]
+        after = S.coverages[coverage]
+        for edge in range(after.first_move, after.first_move + after.moves):
+            reached = S.coverages[S.moves[edge].coverage].covered
             Q.edge_source[edge], Q.edge_next[edge] = coverage, -1
             if Q.first_edge[reached] < 0:
                 Q.first_edge[reached] = edge
@@ -123,7 +124,7 @@ def next_row(S: SearchState, Q: Cubes, parameters: SearchParameters, edge: int, 
     if parameters.distortion >= 0:
         while row < Q.members[source]:
             hypothesis = Q.member[Q.first_member[source] + row]
-            if abs(S.move_first[edge] - S.last[hypothesis] - 1) <= parameters.distortion:
+            if abs(S.moves[edge].first - S.hypotheses[hypothesis].last - 1) <= parameters.distortion:
                 break
             row += 1
     return row
@@ -219,23 +220,26 @@ room: Int32s) -> bool:  # fmt: skip
             cell = Q.counters[WAITING]
             Q.counters[WAITING] = cell + 1
             edge, row, column = Q.cell_edge[cell], Q.row[cell], Q.column[cell]
-            source, start, last = Q.edge_source[edge], S.move_first[edge], S.move_last[edge]
+            source, move = Q.edge_source[edge], S.moves[edge]
+            start, last = move.first, move.last
             span = start * parameters.longest + last - start
             if row >= Q.members[source] or column >= options.number[span] or not is_new(Q, cell):
                 continue
             hypothesis, option = Q.member[Q.first_member[source] + row], options.first[span] + column
-            orientation, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[source])
+            gap, context = S.coverages[source].gap, S.hypotheses[hypothesis].context
+            orientation, fixed = move_score(S, options, parameters, hypothesis, start, last, gap)
             complete = stack == parameters.words
-            key = (np.int64(S.context[hypothesis]) * len(options.first) + span) * 2 + complete
+            key = (np.int64(context) * len(options.first) + span) * 2 + complete
             block = find_block(S, key, options.number[span])
             if block < 0:
                 return True
-            slot = block + column
-            if S.lm_context[slot] < 0:
-                score_with_lms(S, options, lms, weights, S.context[hypothesis], option, complete, slot, room)
-            Q.score[cell] = S.score[hypothesis] + fixed + gains.gain[orientation, option] + S.lm_score[slot]
-            Q.total[cell] = Q.score[cell] + S.future[S.move_coverage[edge]]
-            Q.context[cell] = S.lm_context[slot]
+            slot, scored = block + column, S.lm_scores[block + column]
+            if scored.context < 0:
+                score_with_lms(S, options, lms, weights, context, option, complete, slot, room)
+            base = S.hypotheses[hypothesis].score + fixed
+            Q.score[cell] = base + gains.gain[orientation, option] + scored.score
+            Q.total[cell] = Q.score[cell] + S.coverages[move.coverage].future
+            Q.context[cell] = scored.context
             add_to_heap(Q, cell)
         if Q.counters[HEAP] == 0 or (Q.counters[POPS] >= parameters.pops and parameters.diversity == 0):
             return True
@@ -243,14 +247,14 @@ room: Int32s) -> bool:  # fmt: skip
             return False
         cell = take_best(Q)
         edge, row, column = Q.cell_edge[cell], Q.row[cell], Q.column[cell]
-        source, start, last = Q.edge_source[edge], S.move_first[edge], S.move_last[edge]
-        reached = S.move_coverage[edge]
+        source, move = Q.edge_source[edge], S.moves[edge]
+        start, last, reached = move.first, move.last, move.coverage
         if Q.counters[POPS] >= parameters.pops and Q.added[reached] >= parameters.diversity:
             continue
         Q.counters[POPS] += 1
         add_cell(S, Q, edge, row, column + 1)
         add_cell(S, Q, edge, next_row(S, Q, parameters, edge, row + 1), column)
-        if Q.total[cell] >= S.worst[stack]:
+        if Q.total[cell] >= S.stacks[stack].worst:
             hypothesis = Q.member[Q.first_member[source] + row]
             option = options.first[start * parameters.longest + last - start] + column
             score, regions = Q.score[cell], 0
@@ -258,8 +262,10 @@ room: Int32s) -> bool:  # fmt: skip
                 regions = find_regions(S, hypothesis, start, last)
                 if regions < 0:
                     return True
-            added = push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
-                Q.total[cell], Q.context[cell], regions, 0, score - S.score[hypothesis])  # fmt: skip
+            added = push(
+                S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
+                Q.total[cell], Q.context[cell], regions, 0, score - S.hypotheses[hypothesis].score,
+            )  # fmt: skip
             if added >= 0:
                 Q.added[reached] += 1
     return True

@@ -54,35 +54,38 @@ def find_regions(S: SearchState, hypothesis: int, first: int, last: int) -> int:
     """Return the number of the regions after a hypothesis is extended by a phrase from word `first` to word
     `last`: of the uppermost one, below which the others are. New ones are added; -1 if memory is full, which
     sets `counters[FULL]`."""
-    below, low, high = S.regions[hypothesis], first, last
+    below, low, high = S.hypotheses[hypothesis].regions, first, last
     adjacent = True
     while adjacent and below > 0:
-        if low == S.region_last[below] + 1:
-            low = S.region_first[below]
-        elif high + 1 == S.region_first[below]:
-            high = S.region_last[below]
+        region = S.regions[below]
+        if low == region.last + 1:
+            low = region.first
+        elif high + 1 == region.first:
+            high = region.last
         else:
             adjacent = False
         if adjacent:
-            below = S.region_below[below]
+            below = region.below
     mixed = (np.int64(below) * MIX + np.int64(low)) * MIX + np.int64(high)
     size = len(S.region_table) - 1
     slot = ((mixed * MIX) >> np.int64(24)) & size
     number = -1
     while number < 0 and S.region_table[slot] != -1:
         rival = S.region_table[slot]
-        if S.region_below[rival] == below and S.region_first[rival] == low and S.region_last[rival] == high:
+        known = S.regions[rival]
+        if known.below == below and known.first == low and known.last == high:
             number = rival
         slot = (slot + 1) & size
     if number < 0:
         number = S.counters[REGIONS]
-        if number >= len(S.region_below):
+        if number >= len(S.regions):
             S.counters[FULL] = 1
             number = -1
         else:
             S.counters[REGIONS] = number + 1
             S.region_table[slot] = number
-            S.region_below[number], S.region_first[number], S.region_last[number] = below, low, high
+            made = S.regions[number]
+            made.below, made.first, made.last = below, low, high
     return int(number)
 
 

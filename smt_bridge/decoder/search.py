@@ -57,6 +57,31 @@ context: int, regions: int, key: int) -> np.int64:  # fmt: skip
 
 
 @njit_inline
+def find_equal(S: SearchState, parameters: SearchParameters, forward_id: Int32s, option: int, coverage: int,
+first: int, last: int, context: int, regions: int, key: int) -> tuple[int, np.int64]:  # fmt: skip
+    """Find the hypothesis with which another one has to be recombined; arguments as in `push`. Returns its
+    number, -1 if there is none, and the slot of the hash table that is free then."""
+    forward = forward_id[option] if parameters.reordering else -1
+    mixed = recombination_hash(parameters, coverage, first, last, forward, context, regions, key)
+    size = len(S.table) - 1
+    slot = (mixed >> np.int64(20)) & size
+    node = -1
+    while node < 0 and S.table[slot] != -1:
+        rival = S.hypotheses[S.table[slot]]
+        same = rival.coverage == coverage and rival.context == context
+        same = same and rival.last == last and rival.key == key
+        if same and parameters.reordering:
+            same = rival.first == first and forward_id[rival.option] == forward
+            if parameters.regions:
+                same = same and rival.regions == regions
+        if same:
+            node = S.table[slot]
+        else:
+            slot = (slot + 1) & size
+    return node, slot
+
+
+@njit_inline
 def push(S: SearchState, parameters: SearchParameters, forward_id: Int32s, parent: int, option: int,
 coverage: int, first: int, last: int, score: float, total: float, context: int, regions: int, key: int,
 edge_score: float) -> int:  # fmt: skip
@@ -66,100 +91,90 @@ edge_score: float) -> int:  # fmt: skip
     `coverage`: index of the new coverage; `first`, `last`: source words of the option; `total`: score plus
     future cost; `context`, `regions`: their numbers; `key`: hash of recombination keys; `edge_score`: what is
     added."""
-    forward = forward_id[option] if parameters.reordering else -1
-    mixed = recombination_hash(parameters, coverage, first, last, forward, context, regions, key)
-    size = len(S.table) - 1
-    slot = (mixed >> np.int64(20)) & size
-    node = best = -1
-    while node < 0 and S.table[slot] != -1:
-        rival = S.table[slot]
-        same = S.coverage[rival] == coverage and S.context[rival] == context
-        same = same and S.last[rival] == last and S.key[rival] == key
-        if same and parameters.reordering:
-            same = S.first[rival] == first and forward_id[S.option[rival]] == forward
-            if parameters.regions:
-                same = same and S.regions[rival] == regions
-        if same:
-            node = rival
-        slot = (slot + 1) & size
+    node, slot = find_equal(S, parameters, forward_id, option, coverage, first, last, context, regions, key)
+    best = -1
     if node < 0:
         best = node = S.counters[HYPOTHESES]
-        if node >= len(S.coverage):
+        if node >= len(S.hypotheses):
             S.counters[FULL] = 1
             return -1
         S.counters[HYPOTHESES] = node + 1
         S.table[slot] = node
-        S.coverage[node], S.first[node], S.last[node] = coverage, first, last
-        S.option[node], S.parent[node], S.score[node], S.total[node] = option, parent, score, total
-        S.context[node] = context
+        made = S.hypotheses[node]
+        made.coverage, made.first, made.last, made.option, made.parent = coverage, first, last, option, parent
+        made.score, made.total, made.context = score, total, context
+        made.key, made.edge, made.listed = key, -1, 0
         if parameters.regions:
-            S.regions[node] = regions
-        S.key[node], S.edge[node], S.listed[node] = key, -1, 0
-    elif score > S.score[node]:
+            made.regions = regions
+    elif score > S.hypotheses[node].score:
         best = node
-        S.score[node], S.total[node], S.parent[node], S.option[node] = score, total, parent, option
-    stack = S.covered[coverage]
-    if S.listed[node] == 0 and S.total[node] >= S.worst[stack]:
-        S.listed[node], S.following[node], S.head[stack] = 1, S.head[stack], node
-        S.size[stack] += 1
-    if S.total[node] > S.best[stack]:
-        S.best[stack] = S.total[node]
-        S.worst[stack] = max(S.worst[stack], S.best[stack] + parameters.beam)
+        better = S.hypotheses[node]
+        better.score, better.total, better.parent, better.option = score, total, parent, option
+    number = S.coverages[coverage].covered
+    hypothesis, stack = S.hypotheses[node], S.stacks[number]
+    if hypothesis.listed == 0 and hypothesis.total >= stack.worst:
+        hypothesis.listed, hypothesis.following, stack.head = 1, stack.head, node
+        stack.members += 1
+    if hypothesis.total > stack.best:
+        stack.best = hypothesis.total
+        stack.worst = max(stack.worst, stack.best + parameters.beam)
     if parameters.edges:
         edge = S.counters[EDGES]
-        if edge >= len(S.edge_parent):
+        if edge >= len(S.edges):
             S.counters[FULL] = 1
             return -1
         S.counters[EDGES] = edge + 1
-        S.edge_parent[edge], S.edge_option[edge], S.edge_score[edge] = parent, option, edge_score
-        S.edge_next[edge], S.edge[node] = S.edge[node], edge
-    if parameters.stack > 0 and S.size[stack] >= 2 * parameters.stack + 50:
-        prune_stack(S, parameters, stack)
+        way = S.edges[edge]
+        way.parent, way.option, way.score, way.next = parent, option, edge_score, hypothesis.edge
+        hypothesis.edge = edge
+    if parameters.stack > 0 and stack.members >= 2 * parameters.stack + 50:
+        prune_stack(S, parameters, number)
     return best
 
 
 @njit
 def stack_members(S: SearchState, stack: int) -> Int32s:
     """All hypotheses of a stack, oldest first."""
-    ids = np.empty(S.size[stack], np.int32)
-    hypothesis, count = S.head[stack], 0
+    ids = np.empty(S.stacks[stack].members, np.int32)
+    hypothesis, count = S.stacks[stack].head, 0
     while hypothesis != -1:
         ids[count] = hypothesis
         count += 1
-        hypothesis = S.following[hypothesis]
+        hypothesis = S.hypotheses[hypothesis].following
     ids = ids[:count]
     ids.sort()
     return ids
 
 
 @njit
-def prune_stack(S: SearchState, parameters: SearchParameters, stack: int) -> None:
+def prune_stack(S: SearchState, parameters: SearchParameters, number: int) -> None:
     """Keep only the best `parameters.stack` hypotheses of a stack; 0 is not allowed here. If there are so
     many, the stack's threshold is raised to the total of the worst of them."""
-    ids = stack_members(S, stack)
-    order = np.argsort(-S.total[ids], kind="mergesort")
-    S.head[stack], S.size[stack] = -1, 0
+    ids, stack = stack_members(S, number), S.stacks[number]
+    order = np.argsort(-S.hypotheses.total[ids], kind="mergesort")
+    stack.head, stack.members = -1, 0
     for rank in range(len(ids)):
-        hypothesis = ids[order[rank]]
-        if rank < parameters.stack and S.total[hypothesis] >= S.worst[stack]:
-            S.following[hypothesis] = S.head[stack]
-            S.head[stack] = hypothesis
-            S.size[stack] += 1
+        hypothesis = S.hypotheses[ids[order[rank]]]
+        if rank < parameters.stack and hypothesis.total >= stack.worst:
+            hypothesis.following, stack.head = stack.head, ids[order[rank]]
+            stack.members += 1
         else:
-            S.listed[hypothesis] = 0
+            hypothesis.listed = 0
     if len(ids) >= parameters.stack:
-        S.worst[stack] = max(S.worst[stack], S.total[ids[order[parameters.stack - 1]]])
+        stack.worst = max(stack.worst, S.hypotheses[ids[order[parameters.stack - 1]]].total)
 
 
 @njit
 def select(S: SearchState, parameters: SearchParameters, stack: int) -> Int32s:
     """The hypotheses of a stack that survive pruning and are to be extended, best first."""
     ids = stack_members(S, stack)
-    order = np.argsort(-S.total[ids], kind="mergesort")
-    least = S.best[stack] + parameters.beam
+    order = np.argsort(-S.hypotheses.total[ids], kind="mergesort")
+    least = S.stacks[stack].best + parameters.beam
     count = 0
     for rank in range(len(ids)):
-        if (parameters.stack > 0 and rank >= parameters.stack) or S.total[ids[order[rank]]] < least:
+        if (parameters.stack > 0 and rank >= parameters.stack) or S.hypotheses[
+            ids[order[rank]]
+        ].total < least:
             break
         count += 1
     return ids[order[:count]]
@@ -172,16 +187,15 @@ gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
     `chosen`: candidate indices (N,); `gains`: the features' weighted scores (N,); `keys`: for recombination
     (N,); `states`: of the features after the options (N, F). Sets `counters[FULL]` if memory runs out."""
     for number in range(len(chosen)):
-        candidate = chosen[number]
-        parent, coverage = S.c_parent[candidate], S.c_coverage[candidate]
-        score = S.c_score[candidate] + gains[number]
-        total = score + S.future[coverage]
-        if total < S.worst[S.covered[coverage]]:
+        candidate = S.candidates[chosen[number]]
+        coverage, score = S.coverages[candidate.coverage], candidate.score + gains[number]
+        total = score + coverage.future
+        if total < S.stacks[coverage.covered].worst:
             continue
         hypothesis = push(
-            S, parameters, forward_id, parent, S.c_option[candidate], coverage,
-            S.c_first[candidate], S.c_last[candidate], score, total,
-            S.c_context[candidate], S.c_regions[candidate], keys[number], score - S.score[parent],
+            S, parameters, forward_id, candidate.parent, candidate.option, candidate.coverage,
+            candidate.first, candidate.last, score, total, candidate.context, candidate.regions, keys[number],
+            score - S.hypotheses[candidate.parent].score,
         )  # fmt: skip
         if hypothesis >= 0:
             for feature in range(states.shape[1]):
@@ -194,29 +208,29 @@ gains: Floats, keys: Int64s, states: Int64s) -> None:  # fmt: skip
 def note_candidate(S: SearchState, stack: int, total: float) -> None:
     """Note the total of a new candidate of a stack among the best ones, and raise the stack's threshold for
     candidates: once there are as many as stateful features score, worse ones can no longer be among them."""
-    most, count = S.c_best.shape[1], S.c_noted[stack]
+    most, count, best = S.candidate_best.shape[1], S.stacks[stack].noted, S.candidate_best[stack]
     index = count
     if count < most:
-        S.c_noted[stack] = count + 1
-        while index > 0 and S.c_best[stack, (index - 1) // 2] > total:
-            S.c_best[stack, index] = S.c_best[stack, (index - 1) // 2]
+        S.stacks[stack].noted = count + 1
+        while index > 0 and best[(index - 1) // 2] > total:
+            best[index] = best[(index - 1) // 2]
             index = (index - 1) // 2
-        S.c_best[stack, index] = total
-    elif most > 0 and total > S.c_best[stack, 0]:  # the worst one goes
+        best[index] = total
+    elif most > 0 and total > best[0]:  # the worst one goes
         index = 0
         below = 1
         while below < most:
-            if below + 1 < most and S.c_best[stack, below + 1] < S.c_best[stack, below]:
+            if below + 1 < most and best[below + 1] < best[below]:
                 below += 1
-            if S.c_best[stack, below] >= total:
+            if best[below] >= total:
                 below = most
             else:
-                S.c_best[stack, index] = S.c_best[stack, below]
+                best[index] = best[below]
                 index = below
                 below = 2 * index + 1
-        S.c_best[stack, index] = total
-    if most > 0 and S.c_noted[stack] == most:
-        S.c_worst[stack] = S.c_best[stack, 0]
+        best[index] = total
+    if most > 0 and S.stacks[stack].noted == most:
+        S.stacks[stack].candidate_worst = best[0]
 
 
 @njit_inline
@@ -224,14 +238,14 @@ def store_candidate(S: SearchState, stack: int, coverage: int, parent: int, opti
 last: int, score: float, total: float, context: int, regions: int) -> None:  # fmt: skip
     """Store a candidate of a stack. Sets `counters[FULL]` if memory runs out."""
     number = S.counters[CANDIDATES]
-    if number == len(S.c_stack):
+    if number == len(S.candidates):
         S.counters[FULL] = 1
         return
     S.counters[CANDIDATES] += 1
-    S.c_stack[number], S.c_coverage[number], S.c_parent[number] = stack, coverage, parent
-    S.c_option[number], S.c_first[number], S.c_last[number] = option, first, last
-    S.c_score[number], S.c_total[number] = score, total
-    S.c_context[number], S.c_regions[number] = context, regions
+    candidate = S.candidates[number]
+    candidate.stack, candidate.coverage, candidate.parent, candidate.option = stack, coverage, parent, option
+    candidate.first, candidate.last, candidate.score, candidate.total = first, last, score, total
+    candidate.context, candidate.regions = context, regions
     note_candidate(S, stack, total)
 
 
@@ -273,23 +287,24 @@ def find_block(S: SearchState, key: int, size: int) -> int:
     """Return the index at which the block of `size` language model scores for `key`, a context and a span,
     starts. A new block is added, without scores. If memory has no room for another one, all blocks are
     forgotten first. -1 if the block is larger than the memory, which sets `counters[FULL]`."""
-    if S.counters[BLOCKS] >= len(S.block_key) or S.counters[SCORED] + size > len(S.lm_score):
+    if S.counters[BLOCKS] >= len(S.blocks) or S.counters[SCORED] + size > len(S.lm_scores):
         forget_blocks(S)
-        if size > len(S.lm_score):
+        if size > len(S.lm_scores):
             S.counters[FULL] = 1
             return -1
     slots = len(S.block_table) - 1
     slot = ((np.int64(key) * MIX) >> np.int64(24)) & slots
     while S.block_table[slot] != -1:
         number = S.block_table[slot]
-        if S.block_key[number] == key:
-            return int(S.block_start[number])
+        if S.blocks[number].key == key:
+            return int(S.blocks[number].start)
         slot = (slot + 1) & slots
     number, start = S.counters[BLOCKS], S.counters[SCORED]
     S.counters[BLOCKS], S.counters[SCORED] = number + 1, start + size
-    S.block_table[slot], S.block_key[number], S.block_start[number] = number, key, start
+    block = S.blocks[number]
+    S.block_table[slot], block.key, block.start = number, key, start
     for index in range(start, start + size):
-        S.lm_context[index] = -1
+        S.lm_scores[index].context = -1
     return int(start)
 
 
@@ -319,7 +334,8 @@ context: int, option: int, complete: bool, slot: int, room: Int32s) -> None:  # 
         room[model] = state
         if model == 0 and len(S.lm_alone):
             S.lm_alone[slot] = alone
-    S.lm_score[slot], S.lm_context[slot] = weighted, find_context(S, room)
+    scored = S.lm_scores[slot]
+    scored.score, scored.context = weighted, find_context(S, room)
 
 
 # ---- search ------------------------------------------------------------------------------------------------
@@ -331,14 +347,15 @@ start: int, last: int, gap: int) -> tuple[int, float]:  # fmt: skip
     """The index of the orientation of the span from `start` to `last` after a hypothesis, and the weighted
     score of moving there: distortion, and the forward reordering score of the phrase before. `gap`: the first
     untranslated word."""
-    prev_first, prev_last = S.first[hypothesis], S.last[hypothesis]
+    extended = S.hypotheses[hypothesis]
+    prev_first, prev_last = extended.first, extended.last
     jump = abs(start - prev_last - 1)
     preceding = following = relative_orientation(start, last, prev_first, prev_last)
     if parameters.regions:
-        region = S.regions[hypothesis]
-        preceding = relative_orientation(start, last, S.region_first[region], S.region_last[region])
+        region = S.regions[extended.regions]
+        preceding = relative_orientation(start, last, region.first, region.last)
     if parameters.hierarchical:
-        mask = S.mask[S.coverage[hypothesis]]
+        mask = S.coverages[extended.coverage].mask
         gap_before = not is_covered(gap, mask, prev_first - 1)
         gap_after = not is_covered(gap, mask, prev_last + 1)
         following = orientation_of_next(start, last, prev_first, prev_last, gap_before, gap_after)
@@ -346,7 +363,7 @@ start: int, last: int, gap: int) -> tuple[int, float]:  # fmt: skip
         jump = early_distortion(start, last, prev_last, gap)
     fixed = -jump * parameters.distortion_weight
     if parameters.reordering and hypothesis > 0:
-        fixed += options.forward[S.option[hypothesis], parameters.score_of[following]]
+        fixed += options.forward[extended.option, parameters.score_of[following]]
     return parameters.score_of[preceding], fixed
 
 
@@ -377,25 +394,26 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
     """Extend a hypothesis by every option that its coverage and the distortion limit allow: adds hypotheses
     to their stacks or, if `parameters.deferred`, candidates. Sets `counters[FULL]` if memory runs out.
     `room`: scratch memory for states (L,)."""
-    coverage, context = S.coverage[hypothesis], S.context[hypothesis]
-    if S.first_move[coverage] < 0:
-        find_moves(S, options, parameters, coverage)
+    extended = S.hypotheses[hypothesis]
+    coverage, context = S.coverages[extended.coverage], extended.context
+    if coverage.first_move < 0:
+        find_moves(S, options, parameters, extended.coverage)
         if S.counters[FULL]:
             return
-    prev_last = S.last[hypothesis]
-    for move in range(S.first_move[coverage], S.first_move[coverage] + S.moves[coverage]):
-        start, last, reached = S.move_first[move], S.move_last[move], S.move_coverage[move]
-        if parameters.distortion >= 0 and abs(start - prev_last - 1) > parameters.distortion:
+    for number in range(coverage.first_move, coverage.first_move + coverage.moves):
+        move = S.moves[number]
+        start, last, reached = move.first, move.last, S.coverages[move.coverage]
+        if parameters.distortion >= 0 and abs(start - extended.last - 1) > parameters.distortion:
             continue
-        orientation, fixed = move_score(S, options, parameters, hypothesis, start, last, S.gap[coverage])
-        base, stack, future = S.score[hypothesis] + fixed, S.covered[reached], S.future[reached]
+        orientation, fixed = move_score(S, options, parameters, hypothesis, start, last, coverage.gap)
+        base, stack, future = extended.score + fixed, reached.covered, reached.future
         span = start * parameters.longest + last - start
         S.counters[WORK] += 1 + options.number[span]
         first_option, block, complete = options.first[span], -1, stack == parameters.words
         regions = -1 if parameters.regions else 0
         for option in range(first_option, first_option + options.number[span]):
             gain = gains.gain[orientation, option]
-            worst = S.c_worst[stack] if parameters.deferred else S.worst[stack]
+            worst = S.stacks[stack].candidate_worst if parameters.deferred else S.stacks[stack].worst
             if base + future + gains.most[orientation, option] < worst - SLACK:
                 break  # neither this option nor those after it can reach the stack
             if base + gain + future + options.bound[option] < worst - SLACK:
@@ -406,11 +424,12 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                 if block < 0:
                     return
             slot = block + option - first_option
-            if S.lm_context[slot] < 0:
+            scored = S.lm_scores[slot]
+            if scored.context < 0:
                 score_with_lms(S, options, lms, weights, context, option, complete, slot, room)
                 if S.counters[FULL]:
                     return
-            score = base + gain + S.lm_score[slot]
+            score = base + gain + scored.score
             total = score + future
             if parameters.deferred:
                 total += parameters.stand_in * S.lm_alone[slot]
@@ -421,11 +440,11 @@ weights: Floats, parameters: SearchParameters, hypothesis: int, room: Int32s) ->
                 if regions < 0:
                     return
             if not parameters.deferred:
-                push(S, parameters, options.forward_id, hypothesis, option, reached, start, last, score,
-                    total, S.lm_context[slot], regions, 0, score - S.score[hypothesis])  # fmt: skip
+                push(S, parameters, options.forward_id, hypothesis, option, move.coverage, start, last, score,
+                    total, scored.context, regions, 0, score - extended.score)  # fmt: skip
             else:
-                store_candidate(S, stack, reached, hypothesis, option, start, last, score, total,
-                    S.lm_context[slot], regions)  # fmt: skip
+                store_candidate(S, stack, move.coverage, hypothesis, option, start, last, score, total,
+                    scored.context, regions)  # fmt: skip
             if S.counters[FULL]:
                 return
 
@@ -444,26 +463,28 @@ def start_search(
     S.table[:] = -1
     S.coverage_table[:] = -1
     n = parameters.words
-    S.head[: n + 1] = -1
-    S.size[: n + 1] = 0
-    S.worst[: n + 1] = NOTHING
-    S.best[: n + 1] = NOTHING
-    S.c_noted[: n + 1] = 0
-    S.c_worst[: n + 1] = NOTHING
+    S.stacks.head[: n + 1] = -1
+    S.stacks.members[: n + 1] = 0
+    S.stacks.worst[: n + 1] = NOTHING
+    S.stacks.best[: n + 1] = NOTHING
+    S.stacks.noted[: n + 1] = 0
+    S.stacks.candidate_worst[: n + 1] = NOTHING
     find_coverage(S, 0, np.uint64(0), options.future, n)
-    S.coverage[0], S.first[0], S.last[0], S.option[0], S.parent[0] = 0, -2, -1, -1, -1
-    S.score[0], S.total[0] = 0.0, S.future[0]
-    S.key[0], S.edge[0], S.listed[0], S.following[0] = 0, -1, 1, -1
+    initial = S.hypotheses[0]
+    initial.coverage, initial.first, initial.last, initial.option, initial.parent = 0, -2, -1, -1, -1
+    initial.score, initial.total = 0.0, S.coverages[0].future
+    initial.key, initial.edge, initial.listed, initial.following, initial.regions = 0, -1, 1, -1, 0
     S.region_table[:] = -1
-    S.regions[0] = 0
-    S.region_first[0], S.region_last[0], S.region_below[0] = BEFORE[0], BEFORE[1], -1
+    region = S.regions[0]
+    region.first, region.last, region.below = BEFORE[0], BEFORE[1], -1
     S.counters[REGIONS] = 1
     S.context_table[:] = -1
     forget_blocks(S)
     for model in range(S.states.shape[1]):
         room[model] = lms[model].start_state
-    S.context[0] = find_context(S, room)
-    S.head[0], S.size[0], S.best[0] = 0, 1, S.total[0]
+    initial.context = find_context(S, room)
+    stack = S.stacks[0]
+    stack.head, stack.members, stack.best = 0, 1, initial.total
     S.counters[HYPOTHESES] = 1
 
 

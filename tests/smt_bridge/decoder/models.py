@@ -181,7 +181,7 @@ def cuts(made: Decoder) -> int:
     """Number of hypotheses of the last sentence that were dropped because a stack was full."""
     assert made.compiled and made.compiled.memory.state
     state = made.compiled.memory.state
-    return int((state.listed[: state.counters[0]] == 0).sum())
+    return int((state.hypotheses.listed[: state.counters[0]] == 0).sum())
 
 
 def edit(folder: Path, *changes: tuple[str, str], **found: str) -> Path:

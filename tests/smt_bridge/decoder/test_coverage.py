@@ -18,15 +18,14 @@ from tests.smt_bridge.decoder.models import decoder, sentence, write_model
 
 
 GROUPS = {
-    "hypotheses": "coverage first last option parent score total context key memory following listed edge "
-    "regions",
-    "edges": "edge_parent edge_option edge_score edge_next",
-    "coverages": "gap mask covered future first_move moves",
-    "moves": "move_first move_last move_coverage",
-    "candidates": "c_stack c_coverage c_parent c_option c_first c_last c_score c_total c_context c_regions",
-    "regions": "region_first region_last region_below",
+    "hypotheses": "hypotheses memory",
+    "edges": "edges",
+    "coverages": "coverages",
+    "moves": "moves",
+    "candidates": "candidates",
+    "regions": "regions",
     "contexts": "states",
-    "scores": "lm_score lm_alone lm_context",
+    "scores": "lm_scores lm_alone",
 }
 
 
@@ -41,13 +40,14 @@ def test_each_array_has_room_for_its_group() -> None:
         for name in names.split():
             assert len(getattr(state, name)) == getattr(sizes, group), name
             left.remove(name)
-    for name in ("head", "size", "worst", "best", "c_best", "c_noted", "c_worst"):
+    for name in ("stacks", "candidate_best"):
         assert len(getattr(state, name)) == sizes.words + 1
         left.remove(name)
-    assert len(state.block_key) == len(state.block_start) == 5
+    assert len(state.blocks) == 5
     tables = {"table", "coverage_table", "context_table", "block_table", "region_table"}
-    assert left == tables | {"block_key", "block_start"}
-    assert state.states.shape == (13, 2) and state.memory.shape == (11, 5) and state.c_best.shape == (7, 8)
+    assert left == tables | {"blocks"}
+    assert state.states.shape == (13, 2) and state.memory.shape == (11, 5)
+    assert state.candidate_best.shape == (7, 8)
 
 
 def test_hash_tables_stay_half_empty() -> None:
@@ -119,16 +119,19 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
     number = 0
     while number < state.counters[COVERAGES]:
         find_moves(state, options, task.parameters, number)
-        covered, gap = words_of(int(state.gap[number]), int(state.mask[number])), int(state.gap[number])
-        moves = slice(state.first_move[number], state.first_move[number] + state.moves[number])
+        coverage = state.coverages[number]
+        covered, gap = words_of(int(coverage.gap), int(coverage.mask)), int(coverage.gap)
+        moves = slice(coverage.first_move, coverage.first_move + coverage.moves)
         found = {}
         for begin, last, reached in zip(
-            state.move_first[moves].tolist(),
-            state.move_last[moves].tolist(),
-            state.move_coverage[moves].tolist(),
+            state.moves.first[moves].tolist(),
+            state.moves.last[moves].tolist(),
+            state.moves.coverage[moves].tolist(),
             strict=True,
         ):
-            found[begin, last] = words_of(int(state.gap[reached]), int(state.mask[reached]))
+            found[begin, last] = words_of(
+                int(state.coverages.gap[reached]), int(state.coverages.mask[reached])
+            )
         assert found == {
             (begin, last): covered | set(range(begin, last + 1))
             for begin in range(n)
@@ -138,7 +141,7 @@ def test_moves_are_the_free_spans(limit: int, tmp_path: Path) -> None:
             and (limit < 0 or begin == gap or last + 1 - gap <= limit)
         }
         number += 1
-    assert number == len({(int(state.gap[k]), int(state.mask[k])) for k in range(number)})
+    assert number == len({(int(state.coverages.gap[k]), int(state.coverages.mask[k])) for k in range(number)})
     assert number > (3 if limit == 0 else 10)
 
 

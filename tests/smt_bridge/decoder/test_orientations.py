@@ -229,12 +229,7 @@ def test_room_for_regions_grows(tmp_path: Path) -> None:
     line = sentence(3, 7)
     assert one.compiled and other.compiled
     state = other.compiled.thread_state(other.task(other.parse_line(line), other.listing))
-    small = state._replace(
-        region_first=state.region_first[:5],
-        region_last=state.region_last[:5],
-        region_below=state.region_below[:5],
-    )
-    other.compiled.memory.state = small
+    other.compiled.memory.state = state._replace(regions=state.regions[:5].view(np.recarray))
     ours, theirs = (made.translate_line(line) for made in (one, other))
     assert [(d.text, d.total) for d in ours.derivations] == [(d.text, d.total) for d in theirs.derivations]
     assert other.compiled.memory.factor == 2 and one.compiled.memory.factor == 1

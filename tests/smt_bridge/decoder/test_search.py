@@ -132,8 +132,9 @@ def test_full_stacks_are_cut_in_time(seed: int, tmp_path: Path) -> None:
 def small_state(hypotheses: int, coverages: int) -> SearchState:
     """An empty search with one stack, in which each of C coverages has translated one word."""
     state = allocate(StateSizes(hypotheses, 4000, coverages, 1, 0, 2, 0, 0, 1, 0))
-    state.table[:], state.head[:], state.worst[:], state.best[:] = -1, -1, NOTHING, NOTHING
-    state.covered[:] = 1
+    state.table[:] = state.stacks.head[:] = -1
+    state.stacks.worst[:] = state.stacks.best[:] = NOTHING
+    state.coverages.covered[:] = 1
     return state
 
 
@@ -166,7 +167,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
         best[kind] = max(total, best.get(kind, NOTHING))
     totals = sorted(best.values(), reverse=True)
     expected = [total for total in totals[: stack or None] if total >= totals[0] + beam]
-    found = state.total[select(state, given, 1)]
+    found = state.hypotheses.total[select(state, given, 1)]
     assert found.tolist() == expected
     assert not stack or len(stack_members(state, 1)) < 2 * stack + 50  # it was cut while it filled
     assert state.counters[EDGES] == 600  # every way is kept for lists
@@ -176,7 +177,7 @@ def test_hypotheses_of_other_regions_stay_apart_where_places_collide() -> None:
     given = parameters(0, -math.inf, True)._replace(regions=True)
     state, forward_id = small_state(400, 1)._replace(table=np.full(512, -1, np.int32)), np.zeros(1, np.int32)
     made = [push(state, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, 0, top, 5, 0.0) for top in range(400)]
-    assert made == list(range(400)) and state.regions[:400].tolist() == made
+    assert made == list(range(400)) and state.hypotheses.regions[:400].tolist() == made
     assert push(state, given, forward_id, 0, 0, 0, 0, 0, 1.0, 1.0, 0, 7, 5, 0.0) == 7  # better than the equal
 
 
@@ -362,22 +363,22 @@ def test_memory_is_used_again(tmp_path: Path) -> None:
         return made.compiled.thread_state(made.task(made.parse_line(sentence(1, words)), listing))
 
     first = room(5, 0)
-    assert room(100, 0) is first and not len(first.edge_parent)
+    assert room(100, 0) is first and not len(first.edges)
     listing = room(5, 3)
-    assert listing is not first and len(listing.edge_parent) and room(5, 0) is listing
-    assert len(room(101, 0).head) == 102
+    assert listing is not first and len(listing.edges) and room(5, 0) is listing
+    assert len(room(101, 0).stacks) == 102
 
 
 def test_the_best_candidates_in_their_order() -> None:
     rng = np.random.default_rng(1)
     state = allocate(StateSizes(1, 0, 1, 0, 60, 3, 0, 0, 1, 0))
     state.counters[CANDIDATES] = 50
-    state.c_stack[:], state.c_total[:] = rng.integers(1, 4, 60), rng.normal(size=60)
+    state.candidates.stack[:], state.candidates.total[:] = rng.integers(1, 4, 60), rng.normal(size=60)
     for stack in (1, 2, 3):
-        there = [number for number in range(50) if state.c_stack[number] == stack]
+        there = [number for number in range(50) if state.candidates.stack[number] == stack]
         assert best_candidates(state, stack, 0).tolist() == there
         for beam in (1, 5, 100):
-            best = sorted(there, key=lambda number: -state.c_total[number])[:beam]
+            best = sorted(there, key=lambda number: -state.candidates.total[number])[:beam]
             assert best_candidates(state, stack, beam).tolist() == sorted(best)
 
 
@@ -392,13 +393,13 @@ def test_the_threshold_of_candidates_is_the_worst_that_can_still_be_scored(score
     """Until there are as many, it is lower than any score."""
     totals = np.random.default_rng(scored).integers(0, 9, 40).astype(float)  # some are equal
     state = allocate(StateSizes(1, 0, 1, 0, 60, 3, 0, 0, 1, 0, scored=scored))
-    state.c_worst[:] = NOTHING
+    state.stacks.candidate_worst[:] = NOTHING
     for number, total in enumerate(totals, 1):
         note_candidate(state, 2, total)
         best = sorted(totals[:number])[-scored:]
-        assert state.c_worst[2] == (best[0] if number >= scored else NOTHING)
-        assert sorted(state.c_best[2, : state.c_noted[2]]) == best
-    assert not state.c_noted[[0, 1, 3]].any()
+        assert state.stacks.candidate_worst[2] == (best[0] if number >= scored else NOTHING)
+        assert sorted(state.candidate_best[2, : state.stacks.noted[2]]) == best
+    assert not state.stacks.noted[[0, 1, 3]].any()
 
 
 # ---- test derivations --------------------------------------------------------------------------------------

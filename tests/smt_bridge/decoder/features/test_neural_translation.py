@@ -192,8 +192,8 @@ def test_what_the_beam_knows_of_a_candidate(model: Model, monkeypatch: pytest.Mo
         whole = rest == 0
         assert (values[~whole] > gains[~whole]).all()
         np.testing.assert_allclose(values[whole], gains[whole], atol=1e-6)
-        known = state.c_score[chosen] + state.future[state.c_coverage[chosen]]
-        alone = state.c_total[chosen] - known
+        known = state.candidates.score[chosen] + state.coverages.future[state.candidates.coverage[chosen]]
+        alone = state.candidates.total[chosen] - known
         np.testing.assert_allclose(found, known + 0.7 * values[:, 0] + rest * alone, atol=1e-9)
         shares.update(np.round(rest, 3).tolist())
         return found

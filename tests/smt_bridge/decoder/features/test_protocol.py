@@ -239,9 +239,10 @@ def test_a_costly_feature_scores_the_best_of_what_others_leave(
 
     def seen_expected(state: SearchState, task: SearchTask, chosen: Int64s, missing: float) -> Floats:
         found = expected(state, task, chosen, missing)
-        spoken = state.c_total[chosen] - state.c_score[chosen] - state.future[state.c_coverage[chosen]]
+        made = state.candidates
+        spoken = made.total[chosen] - made.score[chosen] - state.coverages.future[made.coverage[chosen]]
         assert missing == task.model.stand_in == 0.2 and spoken.min() < -0.1  # its own, for it is missing
-        np.testing.assert_allclose(found, state.c_total[chosen])
+        np.testing.assert_allclose(found, made.total[chosen])
         scores.append(found.tolist())
         return found
 
