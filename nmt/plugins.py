@@ -182,6 +182,13 @@ def class_location(kind: type) -> str:
         return kind.__module__
 
 
+def wrong_result(method: Callable[..., object], found: str, expected: str) -> ConfigError:
+    """The error for a result that a method of a plugin must not return."""
+    code = inspect.unwrap(method).__code__
+    location = f"{code.co_filename}:{code.co_firstlineno}: {code.co_qualname}"
+    return ConfigError(f"{VARIABLE}: {location}: returned {found}, expected {expected}")
+
+
 def check_class(setting: str, name: str, kind: object, bases: Mapping[type, type]) -> None:
     """Check a class that a plugin has registered as `name`. `setting`: the key that names it, such as
     model.type. `bases`: the base classes that it may have, each with that of its `Config`; their attribute

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nmt.cli import options
 from nmt.cli.options import Parser
-from nmt.errors import UserError
+from nmt.errors import ConfigError, UserError
 from nmt.io import files
 
 if TYPE_CHECKING:
@@ -50,9 +50,15 @@ class ResultTable:
     rows: Iterable[Iterable[object]]
 
     def lines(self) -> Iterator[str]:
-        """Yield the table as TSV: a header, then one line per row."""
+        """Yield the table as TSV: a header, then one line per row. ConfigError for a row of another length,
+        which an analysis of a plugin may have made."""
         yield "\t".join(self.columns)
-        for row in self.rows:
+        for row in map(list, self.rows):
+            if len(row) != len(self.columns):
+                raise ConfigError(
+                    f"analysis: a row has {len(row)} values, expected {len(self.columns)}: "
+                    f"{', '.join(self.columns)}"
+                )
             yield "\t".join(
                 "" if value is None else format(value, spec).translate(BLANKS)
                 for value, spec in zip(row, self.columns.values(), strict=True)

@@ -3,7 +3,8 @@
 import sys
 from collections.abc import Sequence
 
-from nmt.analysis.actions import Analysis
+from nmt import plugins
+from nmt.analysis.actions import Analysis, Findings
 from nmt.analysis.alignment_error import AlignmentErrorAnalysis
 from nmt.analysis.attention import AttentionAnalysis
 from nmt.analysis.buckets import LengthAnalysis
@@ -76,9 +77,12 @@ def parser() -> options.Parser:
 
 def command(argv: Sequence[str] | None) -> None:
     args = options.parse(parser(), argv)
-    findings = ANALYSES[args.analysis]().run(args)
-    if findings:
+    analysis = ANALYSES[args.analysis]()
+    findings: object = analysis.run(args)
+    if isinstance(findings, Findings):
         findings.write(args.output, args.analysis)
+    elif findings is not None:
+        raise plugins.wrong_result(type(analysis).run, type(findings).__name__, "Findings or None")
 
 
 if __name__ == "__main__":

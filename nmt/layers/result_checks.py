@@ -1,7 +1,6 @@
 """Checks of what a model of the user's own returns: a wrong shape or type is reported where it arises, in one
 line, instead of deep inside a training or a search."""
 
-import inspect
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -57,12 +56,8 @@ class ResultChecks:
     def _wrong(self, method: str, result: object, expected: str) -> ConfigError:
         """The error for a wrong result of the plugin's method. `result`: the result, or a text about it."""
         checks = next(kind for kind in type(self).__mro__ if method in vars(kind))
-        own: Callable[..., object] = inspect.unwrap(getattr(super(checks, self), method).__func__)
-        code = own.__code__
-        location = f"{code.co_filename}:{code.co_firstlineno}: {code.co_qualname}"
-        return ConfigError(
-            f"{plugins.VARIABLE}: {location}: returned {described(result)}, expected {expected}"
-        )
+        own: Callable[..., object] = getattr(super(checks, self), method).__func__
+        return plugins.wrong_result(own, described(result), expected)
 
 
 def described(result: object) -> str:

@@ -42,7 +42,7 @@ from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, bleu
 from smt_bridge.tuning.pool import Floats, HypothesisRows, Ints, Pool, feature_names, from_weights, to_weights
 from smt_bridge.tuning.registry import TuneConfig
 from smt_bridge.tuning.sparse_vectors import SavedVectors, SparseVectors
-from smt_bridge.tuning.tuner import Tuner, TuningPoint
+from smt_bridge.tuning.tuner import Tuner, TuningPoint, run_tuner
 
 log = logging.getLogger(__name__)
 
@@ -235,7 +235,7 @@ class Tuning:
         """Tune on a pool from the best weights decoded so far."""
         last, best = (self.fill(self.iterations[at].weights) for at in (-1, self.best()))
         others = [last, np.ones(len(last))]
-        return self.tuner.tune(pool, best, seed, others=others, threads=self.threads)
+        return run_tuner(self.tuner, pool, best, seed, others, self.threads)
 
     def next_weights(self) -> TuningPoint:
         """Tune, and return the weights to decode with next, with their BLEU on all lists so far. If the tuner

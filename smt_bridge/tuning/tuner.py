@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from nmt import plugins
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.io import files, numbers
 from smt_bridge.moses import ini
@@ -96,6 +97,27 @@ def read_start(path: str, names: Sequence[str], sparse: Sequence[str] = ()) -> F
     return np.array(values + [0.0] * len(sparse))
 
 
+def run_tuner(
+    tuner: Tuner,
+    pool: Pool,
+    start: Floats | None,
+    seed: int,
+    others: Sequence[Floats],
+    threads: int,
+    progress: Progress = silent,
+) -> TuningPoint:
+    """What the tuner returns; arguments as in `Tuner.tune`. ConfigError for what a tuner of a plugin must not
+    return."""
+    point: object = tuner.tune(pool, start, seed, others=others, threads=threads, progress=progress)
+    if not isinstance(point, TuningPoint):
+        raise plugins.wrong_result(type(tuner).tune, type(point).__name__, "a TuningPoint")
+    shape, expected = np.shape(point.weights), (len(pool.all_names),)
+    if shape != expected or not np.isfinite(point.weights).all():
+        found = f"weights of shape {shape}" if shape != expected else "a weight that is not finite"
+        raise plugins.wrong_result(type(tuner).tune, found, f"finite weights of shape {expected}")
+    return point
+
+
 def starting_point(pool: Pool, start: Floats | None) -> TuningPoint:
     """The weights `start`, or equal ones if it is None, normalized, with their BLEU on the pool."""
     start = equal_weights(pool) if start is None else start
@@ -121,7 +143,7 @@ def run_seeds(
         progress(len(points) * total + done, len(seeds) * total)
 
     for seed in seeds:
-        points.append(tuner.tune(pool, start, seed, others=[equal], threads=threads, progress=step))
+        points.append(run_tuner(tuner, pool, start, seed, [equal], threads, step))
         if len(seeds) > 1:
             log.info("seed %d: BLEU %.6f", seed, points[-1].bleu)
     if not np.any(best_point(points).weights):

@@ -118,6 +118,31 @@ def test_an_analysis_that_is_added_to_the_dict_is_an_action(
     assert "One number." in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (
+            {"number": 7},
+            r"NMT_PLUGINS: \S+test_actions\.py:\d+: \S+Wrong\.run: returned dict, expected Findings",
+        ),
+        ([], "returned list, expected Findings or None"),
+        (Findings(ResultTable({"a": "", "b": ""}, [[1]])), "analysis: a row has 1 values, expected 2: a, b"),
+    ],
+)
+def test_what_an_analysis_must_not_return(
+    monkeypatch: pytest.MonkeyPatch, result: object, message: str
+) -> None:
+    """One line instead of a traceback, which would not name the analysis."""
+
+    class Wrong(Toy):
+        def run(self, args: argparse.Namespace) -> Findings:
+            return result  # type: ignore[return-value]
+
+    monkeypatch.setitem(ANALYSES, "wrong", Wrong)
+    with pytest.raises(ConfigError, match=message):
+        analyze.command(["wrong"])
+
+
 @pytest.mark.parametrize("name", ANALYSES)
 def test_every_analysis_describes_itself_and_its_options(
     name: str, capsys: pytest.CaptureFixture[str]
@@ -191,11 +216,6 @@ def test_values_have_the_format_of_their_column_and_none_is_empty() -> None:
 
 def test_a_name_with_a_tab_stays_in_its_column() -> None:
     assert list(ResultTable({"system": "", "bleu": ".1f"}, [["a\tb\nc", 1]]).lines())[1:] == ["a b c\t1.0"]
-
-
-def test_a_row_of_another_length_is_an_error() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        list(ResultTable({"name": ""}, [["a", "b"]]).lines())
 
 
 # ---- init --------------------------------------------------------------------------------------------------

@@ -175,3 +175,18 @@ def test_a_tuner_added_later_is_a_choice(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("name", TUNERS)
 def test_defaults_are_those_of_the_class(name: str) -> None:
     assert parse_tuner(parsed("--method", name)) == TUNERS[name]()
+
+
+def test_settings_that_a_tuner_must_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Plain:
+        pass
+
+    @dataclass
+    class Seeded(Mert):
+        seed: int = number(1)
+
+    where = r"NMT_PLUGINS: \S+test_tune_nbest\.py:\d+: tuner 'new': "
+    for tuner, problem in ((Plain, "class .*Plain lacks @dataclass"), (Seeded, "rename its setting seed")):
+        monkeypatch.setitem(TUNERS, "new", tuner)
+        with pytest.raises(ConfigError, match=where + problem):
+            parsed()

@@ -8,6 +8,7 @@ import pytest
 
 from nmt.errors import ConfigError, DataError, UserError
 from smt_bridge.tuning.bleu import COLUMNS
+from smt_bridge.tuning.mert import Mert
 from smt_bridge.tuning.pool import Floats, HypothesisRows, Pool
 from smt_bridge.tuning.tuner import (
     Progress,
@@ -16,6 +17,7 @@ from smt_bridge.tuning.tuner import (
     better_point,
     read_start,
     run_seeds,
+    run_tuner,
     silent,
     spread_table,
     starting_point,
@@ -97,3 +99,23 @@ def test_weights_to_start_from(tmp_path: Path) -> None:
     path.write_text("B= 2\n")
     with pytest.raises(DataError, match="w: 1 weights for B, which has 2 values"):
         read_start(str(path), names)
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (np.ones(2), r"returned ndarray, expected a TuningPoint"),
+        (
+            TuningPoint(np.ones(1), 0.5),
+            r"returned weights of shape \(1,\), expected finite weights of shape \(2,\)",
+        ),
+        (TuningPoint(np.array([1.0, np.nan]), 0.5), "returned a weight that is not finite"),
+    ],
+)
+def test_what_a_tuner_must_not_return(pool: Pool, result: object, message: str) -> None:
+    class Wrong(Mert):
+        def tune(self, *_: object, **__: object) -> TuningPoint:
+            return result  # type: ignore[return-value]
+
+    with pytest.raises(ConfigError, match=rf"NMT_PLUGINS: \S+test_tuner\.py:\d+: \S+Wrong\.tune: {message}"):
+        run_tuner(Wrong(), pool, None, 1, [], 1)
