@@ -182,11 +182,11 @@ def class_location(kind: type) -> str:
         return kind.__module__
 
 
-def wrong_result(method: Callable[..., object], found: str, expected: str) -> ConfigError:
+def wrong_result(method: Callable[..., object], result: str, expected: str) -> ConfigError:
     """The error for a result that a method of a plugin must not return."""
     code = inspect.unwrap(method).__code__
     location = f"{code.co_filename}:{code.co_firstlineno}: {code.co_qualname}"
-    return ConfigError(f"{VARIABLE}: {location}: returned {found}, expected {expected}")
+    return ConfigError(f"{VARIABLE}: {location}: returned {result}, expected {expected}")
 
 
 def check_class(setting: str, name: str, kind: object, bases: Mapping[type, type]) -> None:

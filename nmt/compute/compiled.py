@@ -189,5 +189,5 @@ def compiled_function(function: Callable[P, R], **options: object) -> Callable[P
 
 def dispatcher(function: Callable[P, R], **options: object) -> "CPUDispatcher":
     """Make numba's dispatcher for a function, with these options; compiles nothing yet."""
-    made: CPUDispatcher = numba.njit(nogil=True, **options)(function)  # type: ignore[call-overload]
-    return made
+    compiled: CPUDispatcher = numba.njit(nogil=True, **options)(function)  # type: ignore[call-overload]
+    return compiled

@@ -229,9 +229,9 @@ def best_candidates(state: SearchState, stack: int, beam: int) -> Int64s:
 def expected_totals(state: SearchState, task: SearchTask, chosen: Int64s, missing: float | Floats) -> Floats:
     """Estimate the totals of the candidates of indices `chosen`: (N,) -> (N,). The first language model,
     weighted by `missing` (a number, or (N,)), stands in for stateful features that have not scored yet."""
-    made, whole = state.candidates, task.model.stand_in
-    base: Floats = made.score[chosen] + state.coverages.future[made.coverage[chosen]]
-    return base + (missing / whole) * (made.total[chosen] - base) if whole else base
+    rows, whole = state.candidates, task.model.stand_in
+    base: Floats = rows.score[chosen] + state.coverages.future[rows.coverage[chosen]]
+    return base + (missing / whole) * (rows.total[chosen] - base) if whole else base
 
 
 def best_indices(scores: Floats, count: int) -> Int64s:

@@ -91,8 +91,8 @@ def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: 
     slot = ((np.int64(mask) * MIX + np.int64(gap) * np.int64(7919)) >> np.int64(17)) & slot_mask
     while S.coverage_table[slot] != -1:
         number = S.coverage_table[slot]
-        known = S.coverages[number]
-        if known.gap == gap and known.mask == mask:
+        entry = S.coverages[number]
+        if entry.gap == gap and entry.mask == mask:
             return int(number)
         slot = (slot + 1) & slot_mask
     number = S.counters[COVERAGES]
@@ -101,9 +101,9 @@ def find_coverage(S: SearchState, gap: int, mask: np.uint64, future: Floats, n: 
         return -1
     S.counters[COVERAGES] = number + 1
     S.coverage_table[slot] = number
-    made = S.coverages[number]
-    made.gap, made.mask, made.first_move = gap, mask, -1
-    made.covered, made.future = covered_and_future(gap, mask, future, n)
+    new = S.coverages[number]
+    new.gap, new.mask, new.first_move = gap, mask, -1
+    new.covered, new.future = covered_and_future(gap, mask, future, n)
     return int(number)
 
 

@@ -72,8 +72,8 @@ def find_regions(S: SearchState, hypothesis: int, first: int, last: int) -> int:
     number = -1
     while number < 0 and S.region_table[slot] != -1:
         rival = S.region_table[slot]
-        known = S.regions[rival]
-        if known.below == below and known.first == low and known.last == high:
+        entry = S.regions[rival]
+        if entry.below == below and entry.first == low and entry.last == high:
             number = rival
         slot = (slot + 1) & size
     if number < 0:
@@ -84,8 +84,8 @@ def find_regions(S: SearchState, hypothesis: int, first: int, last: int) -> int:
         else:
             S.counters[REGIONS] = number + 1
             S.region_table[slot] = number
-            made = S.regions[number]
-            made.below, made.first, made.last = below, low, high
+            new = S.regions[number]
+            new.below, new.first, new.last = below, low, high
     return int(number)
 
 

@@ -100,12 +100,12 @@ edge_score: float) -> int:  # fmt: skip
             return -1
         S.counters[HYPOTHESES] = node + 1
         S.table[slot] = node
-        made = S.hypotheses[node]
-        made.coverage, made.first, made.last, made.option, made.parent = coverage, first, last, option, parent
-        made.score, made.total, made.context = score, total, context
-        made.key, made.edge, made.listed = key, -1, 0
+        new = S.hypotheses[node]
+        new.coverage, new.first, new.last, new.option, new.parent = coverage, first, last, option, parent
+        new.score, new.total, new.context = score, total, context
+        new.key, new.edge, new.listed = key, -1, 0
         if parameters.regions:
-            made.regions = regions
+            new.regions = regions
     elif score > S.hypotheses[node].score:
         best = node
         better = S.hypotheses[node]

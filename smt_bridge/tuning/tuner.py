@@ -106,15 +106,15 @@ def run_tuner(
     threads: int,
     progress: Progress = silent,
 ) -> TuningPoint:
-    """What the tuner returns; arguments as in `Tuner.tune`. ConfigError for what a tuner of a plugin must not
+    """Run a tuner; arguments as in `Tuner.tune`. ConfigError for a result that a tuner of a plugin must not
     return."""
     point: object = tuner.tune(pool, start, seed, others=others, threads=threads, progress=progress)
     if not isinstance(point, TuningPoint):
         raise plugins.wrong_result(type(tuner).tune, type(point).__name__, "a TuningPoint")
     shape, expected = np.shape(point.weights), (len(pool.all_names),)
     if shape != expected or not np.isfinite(point.weights).all():
-        found = f"weights of shape {shape}" if shape != expected else "a weight that is not finite"
-        raise plugins.wrong_result(type(tuner).tune, found, f"finite weights of shape {expected}")
+        result = f"weights of shape {shape}" if shape != expected else "a weight that is not finite"
+        raise plugins.wrong_result(type(tuner).tune, result, f"finite weights of shape {expected}")
     return point
 
 
