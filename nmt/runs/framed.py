@@ -28,7 +28,6 @@ POSITIONS = 2048  # number of positions that have vectors in the model of an exp
 SCORED_TOKENS = 2048  # tokens of a call that scores pairs
 MOST_THREADS = 4  # unless the user sets more; a small model gains nothing from more
 CUBLAS = "libcublas.so.12"  # that CTranslate2 4 is built for
-CUDA_LIBRARIES = "pip install nvidia-cublas-cu12"
 NO_ENGINE = "ctranslate2 is not installed; pip install 'nmt-smt[ctranslate2]'"
 
 Units = Sequence[str]
@@ -173,8 +172,11 @@ def load_translator(directory: Path, frame: Frame, device: str, threads: int) ->
         try:  # it looks for CUDA's libraries when it first needs them
             translator.translate_batch([["a"]], max_decoding_length=1)
         except RuntimeError as error:
+            if CUBLAS not in str(error):
+                raise
             raise ConfigError(
-                f"device: {device!r}: CTranslate2: {error}; {CUDA_LIBRARIES} or use --device cpu"
+                f"device: {device!r}: CTranslate2: {error}; pip install nvidia-cublas-cu12 or use "
+                "--device cpu"
             ) from error
     return loaded
 

@@ -111,6 +111,7 @@ def test_a_gpu_without_cublas(transformer: Path, tmp_path: Path, monkeypatch: py
     folder = tmp_path / "exported"
     export_command.command([str(transformer), "-o", str(folder)])
     missing = "Library libcublas.so.12 is not found or cannot be loaded"
+    said: list[str] = []
 
     class OnGpu:
         device = "cuda"
@@ -119,12 +120,16 @@ def test_a_gpu_without_cublas(transformer: Path, tmp_path: Path, monkeypatch: py
             assert (settings["device"], settings["device_index"]) == ("cuda", 1)
 
         def translate_batch(self, *_: object, **__: object) -> None:
-            raise RuntimeError(missing)
+            raise RuntimeError(said[-1])
 
     monkeypatch.setattr("ctranslate2.Translator", OnGpu)
+    said.append(missing)
     with pytest.raises(
         ConfigError, match=rf"^device: 'cuda:1': .*{missing}; pip install nvidia-cublas-cu12 or"
     ):
+        load_translator(folder, Frame(), "cuda:1", 1)
+    said.append("CUDA failed with error out of memory")
+    with pytest.raises(RuntimeError, match="out of memory"):  # what the advice would not help
         load_translator(folder, Frame(), "cuda:1", 1)
 
 
