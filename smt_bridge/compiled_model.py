@@ -19,7 +19,7 @@ from nmt.ngram import count_models, trie_build
 from smt_bridge.decoder import system
 from smt_bridge.decoder.config import CompileConfig
 from smt_bridge.decoder.feature_lines import NGRAM_MODELS, is_sparse
-from smt_bridge.decoder.table import quantize
+from smt_bridge.decoder.table import join_columns, quantize
 from smt_bridge.decoder.text_tables import read_table
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses import sparse_weights
@@ -133,7 +133,7 @@ def compile_tables(
     storage = mapped.choose_storage(folder, tables)
     total = partial(files.number_of_lines, table)
     with Progress(total, "pairs", visible, title="reading") as progress:
-        content = read_table(table, columns, reordering, storage, progress.add)
+        content = join_columns(read_table(table, columns, reordering, storage, progress.add), storage)
     if config.quantize:
         log.info("choosing %d values for each score", 1 << config.quantize)
         content = quantize(content, config.quantize, storage)

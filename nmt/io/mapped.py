@@ -10,6 +10,7 @@ with the sizes and modification times of that moment. Sizes are compared on ever
 leads past the end of a truncated file.
 """
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -208,6 +209,12 @@ def field_names(kind: type[MappedRecord]) -> list[str]:
     return list(kind.__annotations__)
 
 
+def optional_fields(kind: type[MappedRecord]) -> set[str]:
+    """The names of the fields that older folders lack: those of a dataclass that have defaults."""
+    fields: Mapping[str, dataclasses.Field[object]] = getattr(kind, "__dataclass_fields__", {})
+    return {name for name, each in fields.items() if each.default_factory is not dataclasses.MISSING}
+
+
 def write_record(folder: Path, record: MappedRecord, sources: Sequence[str]) -> None:
     """Write all fields to an empty folder. `sources`: what they were made from. UserError if that fails."""
     values = {name: getattr(record, name) for name in field_names(type(record))}
@@ -237,7 +244,8 @@ def load_record(
     `is_sound`, and then the stamp is written. DataError if the folder is damaged, or not of this kind."""
     opened = load(folder, stamp, verify)
     types = kind.__annotations__
-    if opened.kind != kind.__name__ or {*opened.arrays, *opened.numbers} != set(types):
+    names = {*opened.arrays, *opened.numbers}
+    if opened.kind != kind.__name__ or names | optional_fields(kind) != set(types):
         raise DataError(
             f"{folder}: holds {opened.kind[:40]!r} of this or another version, expected {kind.__name__!r} of "
             f"{maker}; make the folder again"

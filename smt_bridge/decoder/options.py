@@ -218,7 +218,7 @@ def holds_forced(target: list[str], first: int, last: int, option: ForcedTransla
 def forced_extra(option: ForcedTranslation, table: PhraseTable, node: int) -> ExtraOption:
     """The option of a forced translation. Its log probability is split evenly among the table's scores; its
     reordering scores are those of the same phrase pair in the table. `node`: its source node in the table."""
-    columns = table.scores.shape[1]
+    columns = table.columns
     pair = next((row for row in table.node_rows(node) if table.text(row) == option.words), None)
     return ExtraOption(
         option.words,

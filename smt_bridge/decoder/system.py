@@ -261,10 +261,10 @@ def load_table(
         loaded = load_compiled(ini, path, reordering, cache)
     else:
         loaded = cache.keep(sources, make, PhraseTable) if cache else make()
-    if loaded.scores.shape[1] != line.scores:
+    if loaded.columns != line.scores:
         raise DataError(
             f"{ini.path}: {line.name} has num-features={line.scores}, but {path} has "
-            f"{loaded.scores.shape[1]} scores; write that number, and as many weights"
+            f"{loaded.columns} scores; write that number, and as many weights"
         )
     return loaded
 

@@ -3,10 +3,11 @@
 Rows are grouped by source phrase. Source and target phrases are nodes of two tries over one pool of words
 (`phrases.py`), distinct alignments are stored once. Scores are natural logarithms: 32-bit floats, or codes of
 8 or 16 bits. A code is an index into the code book of its column, which has at most 256 or 65,536 values.
+Columns of few values, such as those of count bins, may be stored together, as one byte a row.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import cast
@@ -36,11 +37,19 @@ Scores = NDArray[np.float32] | NDArray[np.uint8] | NDArray[np.uint16]
 ALIGNMENT_BYTES = b"0123456789- \t"
 
 
+def no_ints() -> Ints:
+    return np.zeros(0, np.uint8)
+
+
+def no_values() -> Floats32:
+    return np.zeros((0, 0), np.float32)
+
+
 @dataclass
 class PhraseTable:
     """A phrase table of R rows with F scores each; V words; N source phrases and M target phrases, prefixes
-    included; A distinct alignments; P reordering probabilities; K values of a code book. The arrays become
-    read-only."""
+    included; A distinct alignments; P reordering probabilities; K values of a code book; J columns that are
+    stored together. The arrays become read-only."""
 
     source_count: int  # number of source phrases that have rows
     word_text: Bytes  # of all words, sorted
@@ -53,14 +62,17 @@ class PhraseTable:
     target_parent: Int32s  # (M + 1,)
     target_levels: Int64s
     target: Int32s  # (R,) nodes of target phrases
-    scores: Scores  # (R, F)
+    scores: Scores  # (R, F - J)
     reordering: Scores  # (R, P); (R, 0) without a reordering table; nan if that lacks the row
     reordering_row: Ints  # (R,) if equal rows of `reordering` are stored once: their indices; else (0,)
     alignment: Ints  # (R,) indices of alignments
     alignment_text: Bytes  # of all distinct alignments, one after the other
     alignment_cut: Ints  # (A + 1,)
-    score_values: Floats32  # (F, K) code books of quantized scores; (F, 0) if `scores` are the values
+    score_values: Floats32  # (F - J, K) code books of quantized scores; K is 0 if `scores` are the values
     reordering_values: Floats32  # (P, K) likewise; its K may be another
+    joined: Ints = field(default_factory=no_ints)  # (J,) the columns that `scores` lacks, in increasing order
+    joined_row: Ints = field(default_factory=no_ints)  # (R,) indices into `joined_values`; (0,) if J is 0
+    joined_values: Floats32 = field(default_factory=no_values)  # (at most 256, J) their scores
 
     def __post_init__(self) -> None:
         # Compiled functions are compiled once more for arrays that can be written to; mapped ones cannot.
@@ -74,6 +86,11 @@ class PhraseTable:
     def rows(self) -> int:
         """The number of rows R."""
         return len(self.target)
+
+    @property
+    def columns(self) -> int:
+        """The number of scores of a row, F."""
+        return int(self.scores.shape[1]) + len(self.joined)
 
     @cached_property
     def words(self) -> WordPool:
@@ -117,7 +134,13 @@ class PhraseTable:
 
     def log_scores(self, rows: Ints) -> Floats32:
         """The scores of rows, natural logarithms: (O,) -> (O, F)"""
-        return decode_scores(self.scores[rows], self.score_values)
+        scores = decode_scores(self.scores[rows], self.score_values)
+        if not len(self.joined):
+            return scores
+        whole = np.empty((len(rows), self.columns), np.float32)
+        whole[:, self.joined] = self.joined_values[self.joined_row[rows]]
+        whole[:, np.delete(np.arange(self.columns), self.joined)] = scores
+        return whole
 
     def log_reordering(self, rows: Ints) -> Floats32:
         """The reordering scores of rows, natural logarithms; nan where there is none: (O,) -> (O, P)"""
@@ -177,6 +200,20 @@ class PhraseTable:
             and are_codes(self.reordering, self.reordering_values)
             and within(self.reordering_row, 0, len(self.reordering))
             and not has_nan(self.score_values if self.score_values.size else self.scores)
+            and self.has_sound_joined_columns()
+        )
+
+    def has_sound_joined_columns(self) -> bool:
+        """Whether the columns that are stored together are columns of the table, with a score in each row."""
+        columns = len(self.joined)
+        return (
+            len(self.joined_row) == (self.rows if columns else 0)
+            and self.joined_values.ndim == 2
+            and self.joined_values.shape[1] == columns
+            and within(self.joined, 0, self.columns)
+            and len(np.unique(self.joined)) == columns
+            and within(self.joined_row, 0, len(self.joined_values))
+            and not has_nan(self.joined_values)
         )
 
 
@@ -237,6 +274,56 @@ def within(indices: Ints, low: int, high: int) -> bool:
 def has_nan(values: Scores) -> bool:
     """Whether a value is nan: (R, F)"""
     return any(bool(np.isnan(values[rows]).any()) for rows in blocks(len(values)))
+
+
+# ---- joined columns ----------------------------------------------------------------------------------------
+
+
+MOST_JOINED = 256  # different rows of joined columns
+
+
+def join_columns(table: PhraseTable, storage: ArrayStorage = MEMORY) -> PhraseTable:
+    """Return a table with the same scores, in which the columns of few values are stored together, as one
+    byte a row: columns whose values occur in at most 256 combinations. The table itself if that saves
+    nothing. `storage`: of the new arrays; OSError if its disk is full. ValueError for a quantized table."""
+    if table.score_values.shape[1]:
+        raise ValueError("quantized already")
+    exact, columns = cast(Floats32, table.scores), range(table.scores.shape[1])
+    # the first rows tell nearly all other columns, whose values are not worth counting
+    few = [column for column in columns if len(np.unique(exact[:1000, column])) <= MOST_JOINED]
+    books = {column: count_values(exact[:, column])[0].astype(np.float32) for column in few}
+    row, values, joined = storage.empty(table.rows, np.uint8), np.zeros((1, 0), np.float32), list[int]()
+    for part in blocks(table.rows):
+        row[part] = 0
+    for column, book in sorted(books.items(), key=lambda item: len(item[1])):
+        pairs = np.zeros(0, np.int64)
+        for part in blocks(table.rows):
+            pairs = np.union1d(pairs, number_pairs(row[part], exact[part, column], book))
+        more = len(pairs) * (len(joined) + 1) - values.size  # scores that the combinations take in addition
+        if len(pairs) <= MOST_JOINED and more < table.rows:
+            for part in blocks(table.rows):
+                row[part] = np.searchsorted(pairs, number_pairs(row[part], exact[part, column], book))
+            values = np.hstack([values[pairs // len(book)], book[pairs % len(book), None]])
+            joined.append(column)
+    if 4 * len(joined) * (table.rows - len(values)) <= table.rows:  # bytes; nothing would be saved
+        return table
+    order, others = np.argsort(joined), np.delete(columns, joined)
+    scores = storage.empty((table.rows, len(others)), np.float32)
+    for part in blocks(table.rows):
+        scores[part] = exact[part][:, others]
+    return replace(
+        table,
+        scores=scores,
+        score_values=table.score_values[others],
+        joined=np.array(joined, np.int32)[order],
+        joined_row=row,
+        joined_values=values[:, order],
+    )
+
+
+def number_pairs(row: Ints, values: Floats32, book: Floats32) -> Int64s:
+    """Number the pairs of an index and a value of a sorted code book: (R,), (R,), (K,) -> (R,)"""
+    return row.astype(np.int64) * len(book) + np.searchsorted(book, values)
 
 
 # ---- quantization ------------------------------------------------------------------------------------------

@@ -101,6 +101,7 @@ def test_one_copy_of_tied_matrices(tmp_path: Path) -> None:
     assert read["twin"].data_ptr() == read[first].data_ptr() and torch.equal(read[first], weights[first])
 
 
+@pytest.mark.ci
 def test_the_same_run_gives_the_same_file(tmp_path: Path) -> None:
     """Also in another process, where hashes of strings differ."""
     path = export(MODELS / "translator", tmp_path / "a")

@@ -13,7 +13,7 @@ import pytest
 
 from nmt.cli import ngram
 from nmt.errors import UserError
-from nmt.io import manifest, mapped
+from nmt.io import files, manifest, mapped
 from smt_bridge import compiled_model
 from smt_bridge.cli import compile as command
 from smt_bridge.cli import decode
@@ -48,6 +48,24 @@ def test_the_same_translations(quantize: list[str], tmp_path: Path) -> None:
     assert command.main([str(tmp_path / "model"), "-o", str(tmp_path / "small"), *quantize]) == 0
     one, other = (decoder(tmp_path / name, nbest=20, stack=20) for name in ("model", "small"))
     assert one.weights == other.weights and entries(one) == entries(other)
+
+
+@pytest.mark.parametrize("quantize", [[], ["--quantize", "8"]])
+def test_count_bins_take_one_byte(quantize: list[str], tmp_path: Path) -> None:
+    """As smt-train --count-feature bins writes them."""
+    model = write_model(tmp_path / "model", 1, columns=6)
+    rows = (model / "table").read_text().split("\n")[:-1]
+    for number, row in enumerate(rows):
+        fields = row.split(" ||| ")
+        scores = [*fields[2].split()[:3], *(["1"] * 3)]
+        scores[3 + number % 3] = "2.718"
+        rows[number] = " ||| ".join([*fields[:2], " ".join(scores), *fields[3:]])
+    files.write_text(model / "table", rows)
+    assert command.main([str(model), "-o", str(tmp_path / "small"), *quantize]) == 0
+    one, other = (decoder(tmp_path / name, nbest=20, stack=20) for name in ("model", "small"))
+    table = other.system.table
+    assert table.joined.tolist() == [3, 4, 5] and table.joined_row.nbytes == len(rows)
+    assert entries(one) == entries(other)
 
 
 def test_language_models_are_compiled(tmp_path: Path) -> None:

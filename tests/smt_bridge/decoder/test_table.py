@@ -21,7 +21,15 @@ from smt_bridge.decoder.phrases import (
     path_words,
     word_ids,
 )
-from smt_bridge.decoder.table import clusters, code_book, nearest, quantize, quantize_scores, share_rows
+from smt_bridge.decoder.table import (
+    clusters,
+    code_book,
+    join_columns,
+    nearest,
+    quantize,
+    quantize_scores,
+    share_rows,
+)
 from smt_bridge.decoder.text_tables import check_lines, read_table
 from smt_bridge.moses.reordering import ReorderingType
 from tests.nmt.formats.test_phrase_table import BAD
@@ -295,6 +303,57 @@ def test_without_reordering(tmp_path: Path) -> None:
     table = system.load(str(write_model(tmp_path, 1, reordering=False)), use_cache=False).table
     small = quantize(table, 8)
     assert small.is_sound() and small.log_reordering(np.arange(3)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("block", [7, 1000])
+@pytest.mark.parametrize("bits", [0, 8])
+def test_columns_of_few_values_take_one_byte_together(
+    block: int, bits: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the order of the columns; a column that would make more than 256 combinations stays."""
+    table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
+    rng, rows = np.random.default_rng(2), np.arange(table.rows * 20) % table.rows
+    bins = np.eye(6, dtype=np.float32)[rng.integers(6, size=len(rows))]
+    many, few = rng.integers(40, size=len(rows)), rng.integers(20, size=len(rows))
+    scores = np.column_stack([rng.normal(size=len(rows)), bins[:, :3], many, few, bins[:, 3:]])
+    table = replace(
+        table,
+        starts=np.array([0, *table.starts[1:] * 20]),
+        target=table.target[rows],
+        alignment=table.alignment[rows],
+        reordering=table.reordering[rows],
+        scores=scores.astype(np.float32),
+        score_values=np.zeros((9, 0), np.float32),
+    )
+    monkeypatch.setattr(mapped, "ROWS", block)
+    small, every = join_columns(table), rng.permutation(len(rows))
+    assert small.joined.tolist() == [1, 2, 3, 5, 6, 7, 8] and small.columns == 9
+    assert small.scores.shape == (len(rows), 2) and small.joined_row.dtype == np.uint8
+    np.testing.assert_array_equal(small.log_scores(every), table.log_scores(every))
+    if bits:
+        one, other = quantize(small, bits), quantize(table, bits)
+        np.testing.assert_array_equal(one.log_scores(every), other.log_scores(every))
+        small = one
+    assert small.is_sound()
+    for broken in (
+        {"joined_row": small.joined_row[1:]},
+        {"joined_values": small.joined_values[:-1]},
+        {"joined_values": small.joined_values[:, 1:]},
+        {"joined_values": np.full_like(small.joined_values, np.nan)},
+        {"joined": small.joined + 1},
+        {"joined": small.joined * 0},
+        {"joined": small.joined[:0]},
+    ):
+        assert not replace(small, **broken).is_sound()
+
+
+def test_a_table_without_such_columns_stays(tmp_path: Path) -> None:
+    table = system.load(str(write_model(tmp_path, 1)), use_cache=False).table
+    scores = np.random.default_rng(3).normal(size=(300, table.columns)).astype(np.float32)
+    many = replace(table, scores=scores, target=np.ones(300, np.int32))
+    assert join_columns(many) is many
+    with pytest.raises(ValueError, match="already"):
+        join_columns(quantize(table, 8))
 
 
 # ---- words and phrases -------------------------------------------------------------------------------------

@@ -98,6 +98,9 @@ def naive_table(path: str, columns: int, reordering: str | None) -> dict[str, ob
         "alignment_cut": np.cumsum([0, *map(len, alignments)]).tolist(),
         "score_values": [[]] * columns,
         "reordering_row": [],
+        "joined": [],
+        "joined_row": [],
+        "joined_values": np.zeros((0, 0)),
         "reordering_values": [[]] * (6 if reordering else 0),
         "source_count": len(set(sources)),
     }
