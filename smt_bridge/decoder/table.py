@@ -289,8 +289,8 @@ def join_columns(table: PhraseTable, storage: ArrayStorage = MEMORY) -> PhraseTa
     if table.score_values.shape[1]:
         raise ValueError("quantized already")
     exact, columns = cast(Floats32, table.scores), range(table.scores.shape[1])
-    # the first rows tell nearly all other columns, whose values are not worth counting
-    few = [column for column in columns if len(np.unique(exact[:1000, column])) <= MOST_JOINED]
+    sample = exact[:: max(1, table.rows // 10_000)]  # most columns have too many values to count
+    few = [column for column in columns if len(np.unique(sample[:, column])) <= MOST_JOINED]
     books = {column: count_values(exact[:, column])[0].astype(np.float32) for column in few}
     row, values, joined = storage.empty(table.rows, np.uint8), np.zeros((1, 0), np.float32), list[int]()
     for part in blocks(table.rows):
