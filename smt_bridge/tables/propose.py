@@ -7,6 +7,7 @@ for each wanted source phrase; those that the table lacks become rows:
                  direction, p(target | source) twice. A network with subwords scores the pair anew, as
                  smt-score-table does: the search may have spelled the target in other units
     lexical      weights by the most likely links of the word translation table, which also make the alignment
+    count bins   1 in each, if the table has them: the pair was never extracted
     last score   exp(1) in a proposed row, 1 in a row of the table: a feature that counts proposals, for
                  tuning to weigh
     reordering   the mean of the table's rows of that source, or of all rows: a missing row would cost
@@ -33,6 +34,7 @@ from nmt.search.config import BeamConfig
 from nmt.text.tokenize import escape, unescape
 from nmt.work.executors import Executor, require_results
 from smt_bridge.config import ProposeConfig
+from smt_bridge.extraction.scores import count_scores
 from smt_bridge.features.base import PairFeature, WordPairs
 from smt_bridge.moses.reordering import PROBABILITIES
 from smt_bridge.tables.filter import Occurring, same_rows
@@ -40,7 +42,7 @@ from smt_bridge.tables.filter import Occurring, same_rows
 FLOOR = 1e-7  # of a lexical probability: what the 7 decimals of Moses' tables cannot show
 PROPOSED = b"2.718282"  # exp(1): the row counts as one proposal
 TABLE = b"1"  # the row is one of the table
-COLUMNS = 4  # scores of a row before the last one is added
+COLUMNS = 4  # scores of a row, without count bins, before the last one is added
 RARE = 10  # a source that was extracted more often gets the mean of the whole reordering table
 BATCH = 256  # source phrases searched at a time
 
@@ -51,6 +53,7 @@ WordProbabilities = Mapping[tuple[bytes, bytes], float]  # (given word, word) ->
 class KnownPairs:
     """Pairs, counts and reordering scores of an existing table, on which proposals depend."""
 
+    bins: int = 0  # number of count bins, which are the last scores of a row
     targets: dict[bytes, set[bytes]] = field(default_factory=dict)  # of each source
     counts: dict[bytes, int] = field(default_factory=dict)  # how often a source was extracted
     target_counts: dict[bytes, int] = field(default_factory=dict)  # how often a target was
@@ -72,8 +75,8 @@ class ProposedRow:
 
 def read_table(path: str, reordering: str | None) -> KnownPairs:
     """Read a phrase table and, if `reordering` is its path, the reordering table. DataError for a malformed
-    table, or if the tables have different pairs; ConfigError for a phrase table that does not have Moses'
-    four scores."""
+    table, or if the tables have different pairs; ConfigError for a phrase table that has other scores than
+    Moses' four and count bins."""
     table = KnownPairs()
     pairs = phrase_table.read_strict(path)
     others: Iterator[tuple[PhrasePair, PhrasePair | None]] = (
@@ -83,10 +86,12 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
     )
     total, rows = np.zeros(0), 0
     for rows, (pair, reordering_row) in enumerate(others, 1):
-        if rows == 1 and len(pair.scores.split()) != COLUMNS:
+        if rows == 1:
+            table.bins = count_bins(pair.scores.split()[COLUMNS:])
+        if len(pair.scores.split()) != COLUMNS + table.bins:
             raise ConfigError(
-                f"{path}: {len(pair.scores.split())} scores a row, expected Moses' four; propose first, "
-                "then score further columns"
+                f"{path}:{rows}: {len(pair.scores.split())} scores, expected Moses' four, or these and the "
+                "count bins of smt-train; propose first, then score further columns"
             )
         add_pair(table, pair, f"{path}:{rows}")
         if reordering_row is not None:
@@ -96,6 +101,12 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
                 table.reordering.setdefault(pair.source, []).append(values)
     table.mean = total / max(1, rows)
     return table
+
+
+def count_bins(scores: Sequence[bytes]) -> int:
+    """The number of count bins that the scores after Moses' four are; 0 if they are anything else."""
+    bins = count_scores(1, "bins")
+    return len(bins) if sorted(scores) == sorted(score.encode() for score in bins) else 0
 
 
 def add_pair(table: KnownPairs, pair: PhrasePair, location: str) -> None:
@@ -183,10 +194,11 @@ def table_line(
     phi: tuple[float, float],
     lexicons: tuple[WordProbabilities, WordProbabilities],
     counts: tuple[int, int],
+    bins: int = 0,
 ) -> bytes:
     """Format a line of the phrase table. `phi`: p(source | target) and p(target | source); `lexicons`:
     translation probabilities of target words given source words, and vice versa; `counts`: how often the
-    target and the source were extracted."""
+    target and the source were extracted; `bins`: number of count bins."""
     s, t = source.split(b" "), target.split(b" ")
     forward, direct = best_links(s, t, lexicons[0])
     backward, inverse = best_links(t, s, lexicons[1])
@@ -194,7 +206,8 @@ def table_line(
     points = sorted(
         {*forward, *((b, a) for a, b in backward if b not in linked)}, key=lambda point: (point[1], point[0])
     )
-    scores = b" ".join(b"%.6g" % min(1.0, max(1e-38, score)) for score in (phi[0], inverse, phi[1], direct))
+    values = (phi[0], inverse, phi[1], direct, *([1.0] * bins))
+    scores = b" ".join(b"%.6g" % min(1.0, max(1e-38, score)) for score in values)
     alignment = b" ".join(b"%d-%d" % point for point in points)
     fields = (source, target, scores, PROPOSED, alignment, *counts)
     return b"%b ||| %b ||| %b %b ||| %b ||| %d %d 0 ||| |||" % fields
@@ -293,7 +306,7 @@ class Proposer:
             phi = zip(answers.inverse or direct, direct, strict=True)
             for (source, target, _), scores in zip(proposals, phi, strict=True):
                 counts = (self.table.target_counts.get(target, 0), self.table.counts.get(source, 0))
-                line = table_line(source, target, scores, self.lexicons, counts)
+                line = table_line(source, target, scores, self.lexicons, counts, self.table.bins)
                 rows.append(ProposedRow(line=line, reordering=self.reordering(source, target), source=source))
         return sorted(rows)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, UserError
 from nmt.formats.phrase_table import parse
 from nmt.runs.run import BeamTranslation
 from nmt.search.config import BeamConfig
@@ -27,6 +27,7 @@ from smt_bridge.tables.propose import (
     best_links,
     merge_rows,
     read_table,
+    table_line,
     thin_sources,
 )
 
@@ -160,5 +161,22 @@ def test_merged_in_order() -> None:
 
 def test_a_table_that_was_scored_before_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"a ||| x ||| 1 1 1 1 1\n")
-    with pytest.raises(ConfigError, match=r"t: 5 scores a row, .* propose first, then score further columns"):
+    with pytest.raises(ConfigError, match=r"t:1: 5 scores, .* propose first, then score further columns"):
+        read_table(str(tmp_path / "t"), None)
+
+
+def test_proposals_are_in_no_count_bin(tmp_path: Path) -> None:
+    """Of a table by smt-train --count-feature bins; other columns, or rows without bins, are refused."""
+    rows = [b"a ||| x ||| 1 1 1 1 2.718 1 1 1 1 1\n", b"b ||| y ||| 1 1 1 1 1 1 1 2.718 1 1\n"]
+    (tmp_path / "t").write_bytes(b"".join(rows))
+    known = read_table(str(tmp_path / "t"), None)
+    assert known.bins == 6
+    line = table_line(b"a", b"y", (0.5, 0.25), ({}, {}), (1, 1), known.bins)
+    scores = parse(line, "t").scores.split()
+    assert scores[4:] == [b"1"] * 6 + [b"2.718282"] and scores[0] == b"0.5"
+    (tmp_path / "t").write_bytes(rows[0].replace(b"2.718 1", b"0.5 0.5"))
+    with pytest.raises(ConfigError, match=r"t:1: 10 scores"):
+        read_table(str(tmp_path / "t"), None)
+    (tmp_path / "t").write_bytes(rows[0] + b"b ||| y ||| 1 1 1 1\n")
+    with pytest.raises(UserError, match=r"t:2: "):
         read_table(str(tmp_path / "t"), None)
