@@ -105,6 +105,7 @@ def system(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.ci
 def test_by_length_writes_table_and_figures(command: Command, system: Path) -> None:
     """The sentence of 4 words is right: 100. That of 5 has 4/5, 3/4, 2/3, 1/2 n-grams right: (0.2)^(1/4) =
     66.87."""

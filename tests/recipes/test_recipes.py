@@ -202,6 +202,7 @@ def test_each_size_contains_the_smaller_ones(tmp_path: Path, capsys: pytest.Capt
     assert (out / "dev.fr").read_text() == (texts / "dev.fr").read_text()
 
 
+@pytest.mark.ci
 def test_the_hybrid_is_compared_with_the_better_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

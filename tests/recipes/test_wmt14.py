@@ -127,6 +127,7 @@ def test_a_chunked_answer_that_ends_early_is_asked_for_again(server: Server, tmp
     assert (tmp_path / "out" / "five.tgz").read_bytes() == CONTENT
 
 
+@pytest.mark.ci
 def test_checksum_is_recorded_then_checked(server: Server, tmp_path: Path) -> None:
     first = download(tmp_path, server, "good")
     assert first.returncode == 0 and first.stdout.endswith("recorded\n")

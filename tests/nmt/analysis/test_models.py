@@ -78,6 +78,7 @@ def test_a_history_has_the_points_of_the_logs(tmp_path: Path) -> None:
         history(tmp_path)
 
 
+@pytest.mark.ci
 def test_a_notebook_shows_a_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a figure, or where matplotlib is missing as a table."""
     write_logs(tmp_path / "<run>", "20.5")

@@ -52,6 +52,7 @@ def test_by_length(drawn: Drawn) -> None:
     assert "Good" in text and "Poor" in text
 
 
+@pytest.mark.ci
 def test_by_unknown_is_cumulative(drawn: Drawn) -> None:
     """Unknown source words: 0, 1 (q), 2 (z z), 0. At most 1: three sentences."""
     table, text = drawn("by-unknown", *BOTH, *VOCABULARIES, "--least", 1)

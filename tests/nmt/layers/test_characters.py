@@ -157,6 +157,7 @@ def test_other_words_of_the_vocabulary_change_nothing() -> None:
         assert torch.allclose(short(torch.arange(7)), layer(torch.arange(7)), atol=1e-14)
 
 
+@pytest.mark.ci
 def test_gradients() -> None:
     layer, ids = make(SMALL), torch.tensor([3, 4, 4, 6])
     assert torch.autograd.gradcheck(lambda *_: layer(ids), list(layer.parameters()))

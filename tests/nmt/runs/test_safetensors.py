@@ -68,6 +68,7 @@ def test_what_is_read_back_is_the_run(name: str, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "third/origin.json").read_text("utf-8")) == origin | {"license": "MIT"}
 
 
+@pytest.mark.ci
 def test_the_run_translates_and_scores_alike(tmp_path: Path) -> None:
     run, source = tmp_path / "run", MODELS / "source.en"
     shared = export(MODELS / "translator", tmp_path / "a.safetensors")

@@ -332,6 +332,7 @@ def test_weights_of_another_run_are_the_start(folder: Path, caplog: pytest.LogCa
     assert "parameters do not fit and start afresh: decoder.output." in caplog.text
 
 
+@pytest.mark.ci
 def test_a_resumed_child_needs_its_parent_no_more(folder: Path) -> None:
     def train_run(name: str, steps: int, parent: str = "") -> None:
         training = {"max_steps": steps, "tensorboard": False, "dev_beam": 0, "metric": "cost"}

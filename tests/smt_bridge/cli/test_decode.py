@@ -115,6 +115,7 @@ def test_a_list_of_different_texts(model: Path) -> None:
     assert len(set(texts)) == len(texts)
 
 
+@pytest.mark.ci
 def test_the_ini_may_choose_cube_pruning(model: Path) -> None:
     expected = run(model, "--search", "cube", "--pop-limit", 9)
     edit(model, search_algorithm="1")

@@ -118,6 +118,7 @@ def test_estimate_and_precision(tiny: Path, command: Command, tmp_path: Path) ->
     assert columns_of((tmp_path / "o").read_bytes())
 
 
+@pytest.mark.ci
 def test_report(tiny: Path, command: Command, tmp_path: Path) -> None:
     row = b"the dog sees ||| t%d ||| 0.5 0.5 %g 0.5 ||| ||| 1 7 1 ||| |||\n"
     (tmp_path / "t").write_bytes(b"".join(row % (n, 0.5**n) for n in range(5)))

@@ -83,6 +83,7 @@ def test_runs_and_their_spread(dev: Path, command: Command) -> None:
     assert done.stdout == command(*line, "--runs", 3).stdout  # same seeds, same bytes
 
 
+@pytest.mark.ci
 def test_the_weights_written_are_never_below_their_start(tmp_path: Path, command: Command) -> None:
     """Batch MIRA, on lists whose features do not predict BLEU, ends below the weights of MERT that it started
     from."""

@@ -78,6 +78,7 @@ def test_the_average_of_the_best_points() -> None:
 
 
 @pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.ci
 def test_the_best_step_within_limits(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """At least as good as all steps of a fine grid, and within the limits though a better one is beyond."""
     monkeypatch.setattr(mert, "HAVE_NUMBA", HAVE_NUMBA and compiled)

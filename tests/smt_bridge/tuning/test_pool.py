@@ -137,6 +137,7 @@ def test_warnings(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert "2 sentences are few for 3 weights" in messages and "weights stay 0: A_0" in messages
 
 
+@pytest.mark.ci
 def test_statistics_of_the_real_extractor(nmt_data: Path) -> None:
     """Every row of Moses' regression test mert.extractor-txt: all entries so far after each of five lists,
     repeated ones once."""
