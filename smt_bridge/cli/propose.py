@@ -39,7 +39,7 @@ def parser() -> options.Parser:
         "The new table has one more score, exp(1) in proposed rows and 1 in others, so that tuning can weigh "
         "proposals; the reordering table gets the same rows. Add further scores afterwards.",
     )
-    add_table(parser, "with Moses' four scores, or these and count bins, sorted")
+    add_table(parser, "sorted, with Moses' four scores, and count bins if smt-train wrote them")
     options.add_model(parser)
     parser.add_argument(
         "--inverse",

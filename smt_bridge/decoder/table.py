@@ -6,9 +6,9 @@ Rows are grouped by source phrase. Source and target phrases are nodes of two tr
 Columns of few values, such as those of count bins, may be stored together, as one byte a row.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import cast
 
@@ -289,20 +289,19 @@ def join_columns(table: PhraseTable, storage: ArrayStorage = MEMORY) -> PhraseTa
     if table.score_values.shape[1]:
         raise ValueError("quantized already")
     exact, columns = cast(Floats32, table.scores), range(table.scores.shape[1])
-    sample = exact[:: max(1, table.rows // 10_000)]  # most columns have too many values to count
+    sample = exact[:: max(1, table.rows // 10_000)]  # to skip columns of many values before they are counted
     few = [column for column in columns if len(np.unique(sample[:, column])) <= MOST_JOINED]
     books = {column: count_values(exact[:, column])[0].astype(np.float32) for column in few}
     row, values, joined = storage.empty(table.rows, np.uint8), np.zeros((1, 0), np.float32), list[int]()
     for part in blocks(table.rows):
         row[part] = 0
     for column, book in sorted(books.items(), key=lambda item: len(item[1])):
-        pairs = np.zeros(0, np.int64)
-        for part in blocks(table.rows):
-            pairs = np.union1d(pairs, number_pairs(row[part], exact[part, column], book))
-        more = len(pairs) * (len(joined) + 1) - values.size  # scores that the combinations take in addition
+        pair_keys = partial(number_pairs, row, exact[:, column], book)
+        pairs = distinct_keys(pair_keys, table.rows)
+        more = len(pairs) * (len(joined) + 1) - values.size  # additional scores of the combinations
         if len(pairs) <= MOST_JOINED and more < table.rows:
             for part in blocks(table.rows):
-                row[part] = np.searchsorted(pairs, number_pairs(row[part], exact[part, column], book))
+                row[part] = np.searchsorted(pairs, pair_keys(part))
             values = np.hstack([values[pairs // len(book)], book[pairs % len(book), None]])
             joined.append(column)
     if 4 * len(joined) * (table.rows - len(values)) <= table.rows:  # bytes; nothing would be saved
@@ -321,9 +320,18 @@ def join_columns(table: PhraseTable, storage: ArrayStorage = MEMORY) -> PhraseTa
     )
 
 
-def number_pairs(row: Ints, values: Floats32, book: Floats32) -> Int64s:
-    """Number the pairs of an index and a value of a sorted code book: (R,), (R,), (K,) -> (R,)"""
-    return row.astype(np.int64) * len(book) + np.searchsorted(book, values)
+def number_pairs(row: Ints, values: Floats32, book: Floats32, part: slice) -> Int64s:
+    """Number the pairs of an index and a value of a sorted code book, in a block of rows: (R,), (R,), (K,)
+    -> (N,)"""
+    return row[part].astype(np.int64) * len(book) + np.searchsorted(book, values[part])
+
+
+def distinct_keys(keys: Callable[[slice], Int64s], rows: int) -> Int64s:
+    """The different keys of so many rows, in increasing order. `keys`: of a block of rows."""
+    distinct = np.zeros(0, np.int64)
+    for part in blocks(rows):
+        distinct = np.union1d(distinct, keys(part))
+    return distinct
 
 
 # ---- quantization ------------------------------------------------------------------------------------------
@@ -366,9 +374,7 @@ def share_rows(codes: Codes, storage: ArrayStorage = MEMORY) -> tuple[Codes, Int
     def keys(rows: slice) -> Int64s:
         return codes[rows].astype(np.int64) @ (1 << shifts)
 
-    distinct = np.zeros(0, np.int64)
-    for rows in blocks(len(codes)):
-        distinct = np.union1d(distinct, keys(rows))
+    distinct = distinct_keys(keys, len(codes))
     index: Ints = (
         storage.empty(len(codes), np.uint16)
         if len(distinct) <= 1 << 16

@@ -86,13 +86,14 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
     )
     total, rows = np.zeros(0), 0
     for rows, (pair, reordering_row) in enumerate(others, 1):
-        if rows == 1:
-            table.bins = count_bins(pair.scores.split()[COLUMNS:])
-        if len(pair.scores.split()) != COLUMNS + table.bins:
-            raise ConfigError(
-                f"{path}:{rows}: {len(pair.scores.split())} scores, expected Moses' four, or these and the "
-                "count bins of smt-train; propose first, then score further columns"
-            )
+        if rows == 1:  # the rows below have as many scores
+            scores = pair.scores.split()
+            table.bins = count_bins(scores[COLUMNS:])
+            if len(scores) != COLUMNS + table.bins:
+                raise ConfigError(
+                    f"{path}:1: {len(scores)} scores, expected Moses' four, or these and the count bins of "
+                    "smt-train; propose first, then score further columns"
+                )
         add_pair(table, pair, f"{path}:{rows}")
         if reordering_row is not None:
             values = reordering_scores(reordering_row, f"{reordering}:{rows}", len(total))
