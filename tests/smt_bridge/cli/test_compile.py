@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -35,9 +36,9 @@ def compiled(folder: Path, **options: object) -> Path:
     return folder / "small"
 
 
-def entries(made: Decoder) -> list[str]:
-    """The n-best lists of LINES."""
-    results = enumerate(map(made.translate_line, LINES))
+def entries(made: Decoder, lines: Sequence[str] = LINES) -> list[str]:
+    """The n-best lists of some lines."""
+    results = enumerate(map(made.translate_line, lines))
     return [made.entry(number, result, each) for number, result in results for each in result.derivations]
 
 
@@ -62,10 +63,13 @@ def test_count_bins_take_one_byte(quantize: list[str], tmp_path: Path) -> None:
         rows[number] = " ||| ".join([*fields[:2], " ".join(scores), *fields[3:]])
     files.write_text(model / "table", rows)
     assert command.main([str(model), "-o", str(tmp_path / "small"), *quantize]) == 0
-    one, other = (decoder(tmp_path / name, nbest=20, stack=20) for name in ("model", "small"))
+    settings = {"nbest": 20, "stack": 20, "xml_input": "exclusive"}
+    one, other = (decoder(tmp_path / name, **settings) for name in ("model", "small"))
     table = other.system.table
     assert table.joined.tolist() == [3, 4, 5] and table.joined_row.nbytes == len(rows)
     assert entries(one) == entries(other)
+    forced = ['b <x translation="x" prob="0.5">a</x> b']  # the probability is divided among all scores
+    assert entries(one, forced) == entries(other, forced)
 
 
 def test_language_models_are_compiled(tmp_path: Path) -> None:
