@@ -106,8 +106,9 @@ def run(args: argparse.Namespace, line: str) -> None:
     rows_written = write_rows(merged, args.output, args.reordering_output)
     log.info(
         "%s source phrases to be covered, %s proposals for %s of them; %s rows in all; "
-        "moses.ini: num-features=5 (smt-ini add-feature)",
+        "moses.ini: num-features=%d (smt-ini add-feature)",
         f"{len(thin):,}", f"{len(rows):,}", f"{len({row.source for row in rows}):,}", f"{rows_written:,}",
+        propose.COLUMNS + table.bins + 1,
     )  # fmt: skip
 
 

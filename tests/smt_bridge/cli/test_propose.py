@@ -66,6 +66,20 @@ def test_both_tables_are_those_of_the_library(folder: Path) -> None:
     assert (folder / "ro").read_bytes() == b"".join(line + b"\n" for _, line in merged)
 
 
+def test_a_table_with_count_bins(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The number of scores that moses.ini needs is told, and each row has as many."""
+    lines = (folder / "t").read_bytes().split(b"\n")[:-1]
+    fields = [line.split(b" ||| ") for line in lines]
+    for row in fields:
+        row[2] += b" 2.718 1 1 1 1 1"
+    (folder / "t").write_bytes(b"".join(b" ||| ".join(row) + b"\n" for row in fields))
+    out = ["-o", f"{folder}/o", "--reordering-output", f"{folder}/ro", "--least", "0.0001"]
+    assert main([*given(folder)[:-1], *out]) == 0
+    assert "moses.ini: num-features=11 " in capsys.readouterr().err
+    rows = [row.scores.split() for row in phrase_table.read(f"{folder}/o")]
+    assert len(rows) > len(lines) and {len(row) for row in rows} == {11}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
