@@ -3,9 +3,11 @@ translations. Files, options and models are the caller's."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from nmt.documents.inline import AlignedTranslation
 from nmt.errors import DataError
+from nmt.lazy import LazyPart
 
 BOM = "\ufeff"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -30,15 +32,16 @@ class Document:
 
 @dataclass(frozen=True)
 class DocumentFormat:
-    """A format: the endings of its files' names, and how its bytes are parsed.
-
-    `parse` takes the bytes and the name of the file for messages; DataError, with the line, for a file that
-    is damaged or of another format.
-    """
+    """A format: the endings of its files' names, and how its bytes are parsed."""
 
     endings: tuple[str, ...]  # in lower case, the usual one first
     media_type: str
-    parse: Callable[[bytes, str], Document]
+    parser: LazyPart  # a function of the bytes and the file's name, imported by the first document
+
+    def parse(self, data: bytes, name: str) -> Document:
+        """Parse the bytes of a file. `name`: of the file, for messages. DataError, with the line, for a file
+        that is damaged or of another format."""
+        return cast(Callable[[bytes, str], Document], self.parser.load())(data, name)
 
 
 def decode_text(data: bytes, name: str, encoding: str = "utf-8") -> str:

@@ -2,18 +2,24 @@
 
 import os
 
-from nmt.documents import docx, html_text, plain, xliff
 from nmt.documents.document import Document, DocumentFormat
 from nmt.errors import ConfigError
+from nmt.lazy import LazyPart
 
 DOCX_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 FORMATS: dict[str, DocumentFormat] = {
-    "text": DocumentFormat((".txt", ".text"), "text/plain; charset=utf-8", plain.parse),
-    "html": DocumentFormat((".html", ".htm", ".xhtml"), "text/html", html_text.parse_file),
-    "xliff": DocumentFormat(
-        (".xlf", ".xliff", ".sdlxliff", ".mqxliff"), "application/xliff+xml", xliff.parse
+    "text": DocumentFormat(
+        (".txt", ".text"), "text/plain; charset=utf-8", LazyPart("nmt.documents.plain:parse")
     ),
-    "docx": DocumentFormat((".docx", ".docm", ".dotx"), DOCX_TYPE, docx.parse),
+    "html": DocumentFormat(
+        (".html", ".htm", ".xhtml"), "text/html", LazyPart("nmt.documents.html_text:parse_file")
+    ),
+    "xliff": DocumentFormat(
+        (".xlf", ".xliff", ".sdlxliff", ".mqxliff"),
+        "application/xliff+xml",
+        LazyPart("nmt.documents.xliff:parse"),
+    ),
+    "docx": DocumentFormat((".docx", ".docm", ".dotx"), DOCX_TYPE, LazyPart("nmt.documents.docx:parse")),
 }
 
 

@@ -16,7 +16,7 @@ from tests.conftest import ROOT, write_corpus
 from tests.fork_server import entry_points
 
 HEAVY = frozenset(
-    "torch numpy numba scipy sklearn matplotlib sacrebleu omegaconf sacremoses starlette tqdm".split()
+    "torch numpy numba scipy sklearn matplotlib sacrebleu omegaconf sacremoses starlette tqdm lxml".split()
 )
 # Commands that always compute with torch: training, translating, exporting and so on.
 TORCH = frozenset(
@@ -36,15 +36,15 @@ JOBS = [
     ("nmt-perplexity lm.arpa --input dev.fr --output perplexity", ""),
     ("nmt-interpolate lm.arpa lm.arpa --input dev.fr --tokenized --output mixture", ""),
     ("nmt-perplexity mixture --input dev.fr --tokenized --output perplexity", ""),
-    ("nmt-analyze ngrams --reference dev.fr --hypothesis dev.fr dev.en --output ngrams", "sacrebleu"),
-    ("nmt-analyze report dev.fr --source dev.en --reference dev.fr --output report.html", "sacrebleu"),
+    ("nmt-analyze ngrams --reference dev.fr --hypothesis dev.fr dev.en --output ngrams", "sacrebleu lxml"),
+    ("nmt-analyze report dev.fr --source dev.en --reference dev.fr --output report.html", "sacrebleu lxml"),
     ("nmt-init new --source train.en --target train.fr --fast --no-measure", "omegaconf"),
     (
         "nmt-analyze by-segmented --run run --source dev.en --reference dev.fr --hypothesis dev.fr"
         " --output cut",
-        "sacrebleu omegaconf matplotlib",
+        "sacrebleu lxml omegaconf matplotlib",
     ),
-    ("nmt-serve moses=model --port 0", "numba scipy starlette"),
+    ("nmt-serve moses=model --port 0", "numba scipy starlette lxml"),
     ("smt-score-table table.gz --feature lm=lm.arpa --output scored.gz", ""),
     ("smt-filter-table table.gz --input dev.en --output filtered.gz", ""),
     ("smt-ini check model/moses.ini", ""),
@@ -61,7 +61,7 @@ JOBS = [
         " --output tuned.ini --work tuning",
         "numba scipy",
     ),
-    ("smt-rescore list --source dev.en --feature lm=lm.arpa --output rescored", "sacrebleu"),
+    ("smt-rescore list --source dev.en --feature lm=lm.arpa --output rescored", "sacrebleu lxml"),
     ("smt-tune-nbest --n-best list --reference dev.fr --output weights", "numba scipy"),
 ]
 # What --help loads besides: estimators, dictionaries, analyses, aligners, tuners, the cache.
@@ -70,7 +70,7 @@ HELP = dict.fromkeys(
     "smt-cache".split(),
     "numpy",
 )
-HELP |= {"nmt-analyze": "numpy sacrebleu"} | dict.fromkeys(
+HELP |= {"nmt-analyze": "numpy sacrebleu lxml"} | dict.fromkeys(
     ("smt-tune", "smt-tune-nbest"), "numpy numba scipy"
 )
 
