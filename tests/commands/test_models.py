@@ -460,6 +460,7 @@ def test_the_translator(command: Command) -> None:
 
 
 @pytest.mark.parametrize("name", ["lm", "recurrent"])
+@pytest.mark.ci
 def test_the_language_models(name: str, command: Command) -> None:
     done = command("nmt-score", MODELS / name, "-q", "--matmul", "mkl", "-i", MODELS / "translator.fr")
     assert done.returncode == 0, done.stderr

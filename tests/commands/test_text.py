@@ -186,6 +186,7 @@ def test_the_phrase_based_path_keeps_the_case(tmp_path: Path, grammar: ModuleTyp
 
 
 @pytest.mark.parametrize("overrides", [[], ["--preset", "small"]])
+@pytest.mark.ci
 def test_a_run_keeps_the_case_by_default(overrides: list[str], tmp_path: Path, grammar: ModuleType) -> None:
     """The preset lower-cased everything: BLEU by sacreBLEU's command was 2.7 where the log said 23.65."""
     write_corpus(tmp_path, grammar, 40, seed=3)

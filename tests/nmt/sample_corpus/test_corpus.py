@@ -103,6 +103,7 @@ def split(word: str) -> list[str]:
         ("plays chess", "aux échecs"),
     ],
 )
+@pytest.mark.ci
 def test_context_decides(corpus: Path, english: str, french: str) -> None:
     rows = [
         (a, b)
@@ -113,6 +114,7 @@ def test_context_decides(corpus: Path, english: str, french: str) -> None:
     assert sum(french in b.replace("de la rive", "la rive") for _, b in rows) >= 0.95 * len(rows)
 
 
+@pytest.mark.ci
 def test_names_are_rare(corpus: Path, grammar: ModuleType) -> None:
     names = set(grammar.Writer(7).names)
     counts = Counter(
@@ -121,6 +123,7 @@ def test_names_are_rare(corpus: Path, grammar: ModuleType) -> None:
     assert sum(count == 1 for count in counts.values()) > 20 and max(counts.values()) > 500
 
 
+@pytest.mark.ci
 def test_phrase_table_is_sorted_as_moses_wants_it(corpus: Path) -> None:
     table = gzip.decompress((corpus / "phrase-table.gz").read_bytes()).split(b"\n")[:-1]
     assert table == sorted(table) and len(table) > 1000 and any(b"&apos;" in line for line in table)

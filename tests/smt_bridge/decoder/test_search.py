@@ -173,6 +173,7 @@ def test_what_is_extended_is_the_best_of_each_kind(stack: int, beam: float, reor
     assert state.counters[EDGES] == 600  # every way is kept for lists
 
 
+@pytest.mark.ci
 def test_hypotheses_of_other_regions_stay_apart_where_places_collide() -> None:
     given = parameters(0, -math.inf, True)._replace(regions=True)
     state, forward_id = small_state(400, 1)._replace(table=np.full(512, -1, np.int32)), np.zeros(1, np.int32)
@@ -181,6 +182,7 @@ def test_hypotheses_of_other_regions_stay_apart_where_places_collide() -> None:
     assert push(state, given, forward_id, 0, 0, 0, 0, 0, 1.0, 1.0, 0, 7, 5, 0.0) == 7  # better than the equal
 
 
+@pytest.mark.ci
 def test_no_room_for_a_hypothesis_is_told() -> None:
     given, state, forward_id = parameters(0, -math.inf), small_state(2, 1), np.zeros(1, np.int32)
     made = [push(state, given, forward_id, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, key, 0.0) for key in (5, 6, 7)]
