@@ -130,10 +130,11 @@ def show(ini: Ini) -> None:
 def edit(args: argparse.Namespace, ini: Ini) -> Ini:
     """Return the ini with the edit of an action other than set-weights, with paths for the folder of the
     output. ConfigError or DataError for an edit that does not fit it."""
+    path = args.path and path_for(ini, args.path)
     if args.action == "set-path":
-        edited = moses_ini.set_path(ini, args.name, args.path)
+        edited = moses_ini.set_path(ini, args.name, path)
     elif args.action == "remove-feature" and args.column:
-        edited = moses_ini.remove_column(ini, args.name, args.column, args.path)
+        edited = moses_ini.remove_column(ini, args.name, args.column, path)
     elif args.action == "remove-feature" and args.path:
         raise ConfigError("--path goes with --column: it names the table without that column")
     elif args.action == "remove-feature":
@@ -141,12 +142,19 @@ def edit(args: argparse.Namespace, ini: Ini) -> Ini:
     elif args.name and not args.weight:
         raise ConfigError(f"--name {args.name}: give --weight for each of the new scores")
     elif args.name:
-        edited = moses_ini.add_columns(ini, args.name, args.weight, args.path)
-    elif args.path:
+        edited = moses_ini.add_columns(ini, args.name, args.weight, path)
+    elif path:
         raise ConfigError("--path requires --name; with --line, write path=... in the line")
     else:
         edited = moses_ini.add_feature(ini, args.line, args.weight)
     return for_output(args, edited)
+
+
+def path_for(ini: Ini, path: str) -> str:
+    """A path of an option, relative to the current folder, as the ini may name it: absolute if the ini's
+    folder has another file of this name, which would be read in its place."""
+    here = moses_ini.search_roots(path, ["."])
+    return here if here and here != moses_ini.search_roots(path, ini.roots) else path
 
 
 def for_output(args: argparse.Namespace, ini: Ini) -> Ini:

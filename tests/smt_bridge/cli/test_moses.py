@@ -2,6 +2,7 @@
 
 import subprocess
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,21 @@ def test_another_file_for_a_feature(system: Path, capsys: pytest.CaptureFixture[
     ]
     assert ini.main(["set-path", str(system / "moses.ini"), "--name", "LM7", "--path", "other"]) == 2
     assert "no feature LM7, expected one of" in capsys.readouterr().err
+
+
+def test_a_path_of_an_option_is_that_of_the_current_folder(
+    system: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if a file of the same name is beside the ini, where relative paths are looked up first."""
+    new = tmp_path / "filtered"
+    new.mkdir()
+    (new / "t").write_bytes((system / "t").read_bytes())
+    monkeypatch.chdir(new)
+    edits = ("set-path", "add-feature --weight 1", "remove-feature --column 1")
+    for edit, output in product(edits, (new / "moses.ini", system / "other.ini")):
+        words = [*edit.split(), system / "moses.ini", "--name", "TM0", "--path", "t", "-o", output]
+        assert ini.main(list(map(str, words))) == 0
+        assert moses_ini.read(str(output)).feature("TM0").options["path"] == str(new / "t")
 
 
 @pytest.mark.ci
