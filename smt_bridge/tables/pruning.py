@@ -25,14 +25,15 @@ log = logging.getLogger(__name__)
 
 class Pruner:
     """Decides which rows of a table stay, block by block. It counts the rows `read`, those that are too
-    `rare`, those that occur together by `chance`, and those that the texts have `together`."""
+    `rare`, those that occur together by `chance`, those that are `replaced` by shorter ones, and those that
+    the texts have `together`."""
 
     def __init__(self, table: str, config: PruneConfig, texts: tuple[str, str] | None) -> None:
         """`table`: its name, for messages; `texts`: the parallel text that it was made from, which
         prune_significance needs. ConfigError if it is missing, or for a bad threshold; DataError for texts
         that are not parallel, or empty."""
         self.table, self.config, self.texts = table, config, texts
-        self.read = self.rare = self.chance = self.together = 0
+        self.read = self.rare = self.chance = self.replaced = self.together = 0
         self.counts: Cooccurrences | None = None
         if config.prune_significance:
             if texts is None:
@@ -86,11 +87,13 @@ class Pruner:
             remaining = list(compress(block, keep))
             store.add(remaining, map(self.joint_count, remaining))
         decided = np.concatenate(flags)
-        decided[decided] = store.keep(self.config.prune_entropy)
+        stays = store.keep(self.config.prune_entropy)
+        self.replaced = int(len(stays) - stays.sum())
+        decided[decided] = stays
         return decided
 
-    def report(self, rows: int) -> None:
-        """Log what was pruned. `rows`: number of rows that are left."""
+    def report(self) -> None:
+        """Log what was pruned."""
         remaining = self.read - self.rare
         if self.config.prune_count:
             log.info(
@@ -104,7 +107,7 @@ class Pruner:
             )  # fmt: skip
             remaining -= self.chance
         if self.config.prune_entropy:
-            log.info("%s of %s pairs are replaced by shorter ones", f"{remaining - rows:,}", f"{remaining:,}")
+            log.info("%s of %s pairs are replaced by shorter ones", f"{self.replaced:,}", f"{remaining:,}")
 
 
 def prune_tables(
@@ -116,7 +119,8 @@ def prune_tables(
 ) -> int:
     """Write the rows of a phrase table that pruning keeps, and the same rows of its reordering table; returns
     their number. `wanted`, `observe`: see `wanted_rows`; `texts`: the parallel text that the table was made
-    from. With prune_entropy the table is read twice.
+    from. With prune_entropy the table is read twice, and all its rows are decided, so that a pair stays for
+    every text or for none.
 
     ConfigError as from `Pruner`. DataError as from `filter_tables`, for a table without counts where they are
     needed, and if no pair of the first block that significance is computed for occurs in the texts.
@@ -125,10 +129,14 @@ def prune_tables(
     if not config.prune_entropy:
         rows = filter_table.filter_tables(paths, wanted, observe, pruner.keep)
     else:
-        decided = pruner.decide(filter_table.wanted_rows(paths.table, wanted, paths.unsorted, observe))
-        flags = iter(decided)
-        rows = filter_table.filter_tables(paths, wanted, keep=lambda pairs: islice(flags, len(pairs)))
-    pruner.report(rows)
+        flags = iter(pruner.decide(filter_table.wanted_rows(paths.table, None, paths.unsorted, observe)))
+
+        def keep(pairs: Sequence[PhrasePair]) -> list[bool]:
+            decided = zip(pairs, islice(flags, len(pairs)), strict=True)
+            return [bool(stays) and (wanted is None or pair.source in wanted) for pair, stays in decided]
+
+        rows = filter_table.filter_tables(paths, None, keep=keep)
+    pruner.report()
     return rows
 
 

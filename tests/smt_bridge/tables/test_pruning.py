@@ -95,13 +95,14 @@ def test_blocks_change_nothing(
 
 
 def test_texts_and_pruning_together(corpus: TableInputs, prune: Callable[..., Pruned]) -> None:
-    """Rows for a text that stay are those of the whole table, for criteria that look at each row alone."""
+    """Rows for a text that stay are those of the whole table."""
     text = Path(corpus.source).read_bytes().split(b"\n")[:3]
     wanted = Occurring(text)
-    lines, _ = prune(wanted, prune_count=2, prune_significance="a+e")
-    everything, _ = prune(prune_count=2, prune_significance="a+e")
-    assert lines == [line for line in everything if line.split(b" ||| ")[0] in wanted]
-    assert 0 < len(lines) < len(everything)
+    for criteria in ({"prune_count": 2, "prune_significance": "a+e"}, {"prune_entropy": 0.002}):
+        lines, others = prune(wanted, **criteria)
+        everything, _ = prune(**criteria)
+        assert lines == [line for line in everything if line.split(b" ||| ")[0] in wanted]
+        assert 0 < len(lines) < len(everything) and len(others) == len(lines)
 
 
 @pytest.mark.parametrize("text", ["a", "a+", "-1", "nan", "inf", "1e999", ""])
