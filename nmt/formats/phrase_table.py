@@ -237,7 +237,7 @@ def read_strict(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair
         if line < previous and not unsorted:
             raise DataError(
                 f"{location}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; "
-                "sort it (zcat TABLE | LC_ALL=C sort), or give --unsorted"
+                "sort it (zcat TABLE | LC_ALL=C sort), or give --unsorted if the command has it"
             )
         if line < previous and not warned:
             log.warning(

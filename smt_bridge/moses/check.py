@@ -251,7 +251,7 @@ def row_problems(tables: Tables, combined: set[str]) -> Iterator[str]:
                         f"{feature.name}; {hint}"
                     )
             if not others:
-                for _ in phrase_table.read_strict(phrases):
+                for _ in phrase_table.read_strict(phrases, unsorted=True):
                     pass
         except DataError as error:
             yield str(error)
@@ -262,7 +262,7 @@ def first_difference(phrases: Path, reordering: Path) -> int:
     phrase pairs; 0 if there is none. DataError for a line of the phrase table that Moses would refuse, and
     for a malformed one of the other."""
     for number, (pair, reordering_row) in enumerate(
-        zip_longest(phrase_table.read_strict(phrases), phrase_table.read(reordering)), 1
+        zip_longest(phrase_table.read_strict(phrases, unsorted=True), phrase_table.read(reordering)), 1
     ):
         if pair is None or reordering_row is None or is_other_pair(pair, reordering_row):
             return number

@@ -96,6 +96,13 @@ def test_check_of_rows(system: Path, command: Command) -> None:
     assert "r:2: a different phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
 
 
+def test_a_table_in_another_order_is_no_problem(system: Path) -> None:
+    """Moses' text loader takes it."""
+    for name, text in (("t", TABLE), ("r", REORDERING)):
+        (system / name).write_text(text.replace("a", "b") + text)
+    assert list(problems(moses_ini.parse("moses.ini", INI.split("\n")), [str(system)])) == []
+
+
 def test_check_of_a_multi_model(system: Path) -> None:
     """Its tables need no weights of their own, and the reordering table has the pairs of all of them; a
     missing table is reported."""
