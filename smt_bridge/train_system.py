@@ -155,6 +155,8 @@ def train(
         check_added(config)
     files.check_parallel(config.source, config.target)
     check_folder(folder)
+    if not (folder / ALIGNMENT).exists():
+        check_texts(config)
     executor = executor or ExecutorConfig()
     is_extracted = any((folder / name).exists() for name in (TABLE, UNPRUNED))
     cost = None if is_extracted else check_cost(folder, config, executor)
@@ -541,9 +543,8 @@ def read_base(folder: Path) -> dict[str, object]:
 
 
 def check_added(config: TrainConfig) -> None:
-    """Check that the pairs can be added. ConfigError if there is neither an alignment nor a model that can
-    align them; DataError for damaged models, words that tables cannot hold, links outside their sentences,
-    and unequal numbers of lines. Also the errors of `read_base`."""
+    """Check that pairs can be added. ConfigError if there is neither an alignment nor a model that can align
+    them; DataError for damaged models. Also the errors of `read_base`."""
     folder = Path(config.add)
     recorded = read_base(folder)
     if not config.alignment and not (folder / MODELS).is_dir():
@@ -553,6 +554,11 @@ def check_added(config: TrainConfig) -> None:
         )
     for name in () if config.alignment else alignment.DIRECTIONS:
         kept_model.load(folder / MODELS / name)
+
+
+def check_texts(config: TrainConfig) -> None:
+    """DataError for words that tables cannot hold, links outside their sentences, and unequal numbers of
+    lines."""
     paths = [path for path in (config.source, config.target, config.alignment) if path]
     corpus.count_words(((*row, "")[:3] for row in files.parallel(*paths)), (*paths, ""))
 

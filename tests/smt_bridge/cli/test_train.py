@@ -41,7 +41,9 @@ def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
     ("option", "value", "message"),
     [
         ("-s", "-", "the texts are read more than once; give files, not -"),
+        ("-s", "bar", "bar:1: '|' in 'a|b': Moses' tables cannot hold it"),
         ("-a", "none", "none"),
+        ("-a", "outside", "outside:1: point 1-0 is outside the sentence pair"),
         ("--lm-text", "none", "none"),
         ("--order", "0", "argument --order"),
         ("--quantize-lm", "8", "--quantize-lm: goes with --compile"),
@@ -54,9 +56,17 @@ def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
     ],
 )
 def test_refused_before_a_folder_is_made(
-    option: str, value: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    option: str,
+    value: str,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     inputs = write([(["a"], ["x"], [(0, 0)])], tmp_path)
+    (tmp_path / "bar").write_text("a|b\n")
+    (tmp_path / "outside").write_text("1-0\n")
     given = {"-s": inputs.source, "-t": inputs.target, "-a": inputs.alignment, option: value}
     words = [word for pair in given.items() for word in pair]
     assert message in refusal(main, capsys, tmp_path / "model", *words)
