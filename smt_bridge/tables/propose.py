@@ -92,7 +92,8 @@ def read_table(path: str, reordering: str | None) -> KnownPairs:
             if len(scores) != COLUMNS + table.bins:
                 raise ConfigError(
                     f"{path}:1: {len(scores)} scores, expected Moses' four, or these and the count bins of "
-                    "smt-train; propose first, then score further columns"
+                    "smt-train; propose first, then score further columns; instead of --count-feature "
+                    "low, train with bins"
                 )
         add_pair(table, pair, f"{path}:{rows}")
         if reordering_row is not None:

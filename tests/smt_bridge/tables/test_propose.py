@@ -161,7 +161,8 @@ def test_merged_in_order() -> None:
 
 def test_a_table_that_was_scored_before_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"a ||| x ||| 1 1 1 1 1\n")
-    with pytest.raises(ConfigError, match=r"t:1: 5 scores, .* propose first, then score further columns"):
+    advice = "propose first, then score further columns; instead of --count-feature low, train with bins"
+    with pytest.raises(ConfigError, match=f"t:1: 5 scores, .* {advice}"):
         read_table(str(tmp_path / "t"), None)
 
 
