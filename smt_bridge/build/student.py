@@ -155,7 +155,7 @@ def read_evaluation(build: Build) -> StudentEvaluation | None:
 
 def planned_seconds(build: Build) -> dict[str, float]:
     """Estimated seconds of the steps of the student: step -> seconds, in order; empty if none is asked for.
-    Before the speeds are measured, the training gets all time that is left."""
+    Before the speeds are measured, the training gets all time that is left, at least that of measuring."""
     if not build.config.student:
         return {}
     plan, rates, whole = build.plan, Rates(), 60 * build.config.student_minutes
@@ -168,7 +168,7 @@ def planned_seconds(build: Build) -> dict[str, float]:
     translating = tables + decided.seconds if decided else min(TRANSLATING * whole, tables + all_lines)
     return {
         "student-text": round(translating),
-        "student": round(training.seconds if training else max(0.0, whole - translating - packaging)),
+        "student": round(training.seconds if training else max(MEASURED, whole - translating - packaging)),
         "student-package": round(packaging),
     }
 

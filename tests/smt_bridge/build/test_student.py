@@ -46,6 +46,8 @@ def test_the_minutes_are_shared_between_the_steps(tmp_path: Path) -> None:
         seconds = student.planned_seconds(made)
         assert list(seconds) == [*(step.name for step in student.STEPS), "student-package"]
         assert sum(seconds.values()) == pytest.approx(60 * minutes, abs=2)
+    made.config.student_minutes = 0.1
+    assert student.planned_seconds(made)["student"] == student.MEASURED
     few = replace(made, plan=replace(made.plan, sizes=CorpusSizes(290, 4000, 4200, 1000, 13_000)))
     assert student.planned_seconds(few)["student-text"] < seconds["student-text"] / 10
     made.config.student = False
