@@ -3,7 +3,8 @@ suits many features, sparse ones included.
 
 For each sentence in turn, hope is the hypothesis with the best sum of model score and BLEU, and fear the one
 with the best difference; the weights move so that hope beats fear by their difference in BLEU. The BLEU of a
-sentence is computed on top of decayed statistics of the sentences before it.
+sentence is computed on top of decayed statistics of the sentences before it: those of their best hypotheses
+by the model, as with kbmira's --model-bg, whose default takes hope's.
 """
 
 from dataclasses import dataclass
