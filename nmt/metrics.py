@@ -17,7 +17,7 @@ from sacrebleu.utils import SACREBLEU_DIR
 
 from nmt.errors import ConfigError, DataError
 from nmt.io.files import check_lines, check_texts
-from nmt.io.numbers import shown
+from nmt.io.numbers import counted, shown
 
 # The tokenizers that `auto` chooses, by language; of several, the first that is installed. BLEU counts words,
 # so scripts without blanks need the tokenizer of the language, or characters.
@@ -98,7 +98,10 @@ def check_lengths(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
     check_texts(references, "references")
     for number, reference in enumerate(references, 1):
         if len(reference) != len(hypotheses):
-            raise DataError(f"reference {number}: {len(reference)} lines, but {len(hypotheses)} hypotheses")
+            lines = counted(len(reference), "line")
+            raise DataError(
+                f"reference {number}: {lines}, expected {len(hypotheses):,}, one for each hypothesis"
+            )
 
 
 class ChrfMetric(CHRF):

@@ -355,8 +355,8 @@ def unequal(paths: Sequence[str | Path], counts: Sequence[int]) -> DataError:
     """The error for parallel files of unequal length, which names the shortest and the longest."""
     short, long = counts.index(min(counts)), counts.index(max(counts))
     return DataError(
-        f"{name_of(paths[short])}: {counts[short]} lines, but {name_of(paths[long])} has {counts[long]}; "
-        "parallel files need one line for each line"
+        f"{name_of(paths[short])}: {numbers.counted(counts[short], 'line')}, but {name_of(paths[long])} has "
+        f"{counts[long]:,}; parallel files need one line for each line"
     )
 
 

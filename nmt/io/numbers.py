@@ -23,6 +23,11 @@ def shown(text: str | bytes, most: int = LONGEST) -> str:
     return repr(text if len(text) <= most else f"{text[:most]}...")
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and its noun, for a message: 1 line, 2,000 lines."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def integer(text: str) -> int:
     """Parse a whole number from -LARGEST to LARGEST, of at most 19 digits. ValueError for anything else."""
     if not INTEGER.fullmatch(text):

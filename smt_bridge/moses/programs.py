@@ -14,7 +14,7 @@ from typing import BinaryIO, cast
 
 from nmt.config.settings import name_in, number
 from nmt.errors import ConfigError, DataError, UserError
-from nmt.io import files, locks
+from nmt.io import files, locks, numbers
 from smt_bridge.moses import ini as moses_ini
 
 log = logging.getLogger(__name__)
@@ -168,8 +168,8 @@ def decode(moses: Installation, ini: str, text: str, output: str, options: Decod
             answered = files.count_lines(str(output_part))
             if sent != answered:
                 raise DataError(
-                    f"{output}: {answered} lines, but {text} has {sent}; the decoder did not answer every "
-                    "line"
+                    f"{output}: {numbers.counted(answered, 'line')}, but {text} has {sent:,}; "
+                    "the decoder did not answer every line"
                 )
             for part_path, name in ((nbest_part, options.n_best_list), (output_part, output)):
                 if part_path and name:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from nmt.errors import ConfigError, DataError, UserError
 from nmt.formats import nbest
 from nmt.formats.nbest import Hypothesis
-from nmt.io import files
+from nmt.io import files, numbers
 from nmt.text import sentences
 from nmt.text.tokenize import escape, unescape
 
@@ -129,8 +129,8 @@ def read_together(paths: Sequence[str], sources: str) -> Iterator[NbestSentence]
     for head, path in zip(heads, paths, strict=True):
         if head is not None:
             raise DataError(
-                f"{files.name_of(path)}: entries for sentence {head[0]}, but {sources} has {number + 1} "
-                "lines (ids count from 0)"
+                f"{files.name_of(path)}: entries for sentence {head[0]}, but {sources} has "
+                f"{numbers.counted(number + 1, 'line')} (ids count from 0)"
             )
 
 

@@ -201,9 +201,10 @@ def warn_of_few(sentences: int, weights: int) -> None:
     """Log a warning if there are few sentences to tune on."""
     if sentences < SMALL:
         log.warning(
-            "%d sentences are few for %d weights: another seed may give very different ones; use %d or more",
-            sentences,
-            weights,
+            "%s %s few for %s: another seed may give very different ones; use %d or more",
+            numbers.counted(sentences, "sentence"),
+            "is" if sentences == 1 else "are",
+            numbers.counted(weights, "weight"),
             SMALL,
         )
 
@@ -318,8 +319,8 @@ def read_nbest(paths: Sequence[str], references: Sequence[str]) -> HypothesisRow
         for number, group in nbest.by_sentence(path):
             if number >= len(texts[0]):
                 raise DataError(
-                    f"{files.name_of(path)}: sentence {number}, but {references[0]} has {len(texts[0])} "
-                    "lines (ids count from 0)"
+                    f"{files.name_of(path)}: sentence {number}, but {references[0]} has "
+                    f"{numbers.counted(len(texts[0]), 'line')} (ids count from 0)"
                 )
             location = f"{files.name_of(path)}: sentence {number}"
             dense, sparse = zip(*(split_features(entry.features, location) for entry in group), strict=True)

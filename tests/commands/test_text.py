@@ -142,7 +142,7 @@ def test_by_length_refuses(command: Command, system: Path, refused: Refused) -> 
         "nmt-analyze", "by-length", "-q", "--source", system / "s", "--reference", system / "r",
         "--hypothesis",
     ]  # fmt: skip
-    assert "short: 1 lines, but" in refused(command(*base, system / "short", "--output", system / "out"))
+    assert "short: 1 line, but" in refused(command(*base, system / "short", "--output", system / "out"))
     assert "nosuch" in refused(command(*base, system / "h", "--bleu-tokenize", "nosuch"))
     empty = system / "empty"
     assert "empty file" in refused(

@@ -90,7 +90,7 @@ def test_ter_of_any_group_is_sacrebleus(count: int) -> None:
 def test_unequal_lengths_are_refused(
     statistics: type[BleuStatistics] | type[ChrfStatistics] | type[TerStatistics],
 ) -> None:
-    with pytest.raises(DataError, match="reference 2: 1 lines, but 2 hypotheses"):
+    with pytest.raises(DataError, match="reference 2: 1 line, expected 2, one for each"):
         statistics(["a", "b"], [["a", "b"], ["a"]])
 
 

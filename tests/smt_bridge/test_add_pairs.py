@@ -309,7 +309,7 @@ def test_a_few_unknown_words_are_usual(
         (("--order", "5"), "--order: --add keeps the settings of"),
         (("--no-reordering",), "--no-reordering: --add keeps the settings of"),
         (("--lm-text", "old.t"), "--lm-text: --add keeps the settings of"),
-        (("-t", "short"), "short: 1 lines, but"),
+        (("-t", "short"), "short: 1 line, but"),
         (("-s", "bar"), "bar:2: '|' in 'a|b': Moses' tables cannot hold it"),
         (("--add", "."), "was not made by smt-train; --add needs the folder of a trained model"),
         (("--add", "short"), "short: was not made by smt-train; --add needs the folder of a trained model"),

@@ -209,7 +209,7 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
     ("line", "message"),
     [
         ("by-length -q -s s -r r --hypothesis bad.nbest", "sentence 1 is missing"),
-        ("by-length -q -s s -r r --hypothesis short", "short: 1 lines, but s has 4"),
+        ("by-length -q -s s -r r --hypothesis short", "short: 1 line, but s has 4"),
         ("by-length -q -s none -r r --hypothesis good --bleu-tokenize nonsense", "nonsense"),
         ("by-length -q -s s -r r --hypothesis good --names a b", "2 names for 1 systems"),
         ("by-length -q -s s -r r --hypothesis good good --names a a", "two systems have the same name, a;"),
@@ -296,7 +296,7 @@ def test_alignment_error(rows: Analyze, small: Path, command: Command) -> None:
     ]
     (small / "c").write_text("0-0 1-1\n")
     for given, message in (
-        (["--gold", "gold", "--hypothesis", "c"], "c: 1 lines, but gold has 2"),
+        (["--gold", "gold", "--hypothesis", "c"], "c: 1 line, but gold has 2"),
         (["--gold", "a", "--hypothesis", "a", "--gold-from", 1], "a:1: '0-0' is not a point of a gold"),
         (["--gold", "gold", "--hypothesis", "gold"], "gold:1: '2?3' is not an alignment point"),
     ):

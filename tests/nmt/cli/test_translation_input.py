@@ -29,7 +29,7 @@ def test_blocks_have_what_belongs_to_their_lines(tmp_path: Path) -> None:
     ]
     assert [block.side_lines["constraints"] for block in found] == [["p\tq", ""], ["r"]]
     short = options(tmp_path, input="a\nb\n", avoid_lines="x\n")
-    with pytest.raises(DataError, match=r"avoid_lines: 1 lines, but .* has 2"):
+    with pytest.raises(DataError, match=r"avoid_lines: 1 line, but .* has 2"):
         translation_input.check_line_files(short)
 
 

@@ -59,7 +59,7 @@ def test_the_command(tmp_path: Path, command: Command, refused: Callable[..., st
     assert "empty\t1\n" in (tmp_path / "report.tsv").read_text()
     (tmp_path / "t").write_text("x\n")
     (tmp_path / "s2").unlink()
-    assert f"{tmp_path}/t: 1 lines, but {tmp_path}/s has 4" in refused(command("nmt-clean", "-q", *paths))
+    assert f"{tmp_path}/t: 1 line, but {tmp_path}/s has 4" in refused(command("nmt-clean", "-q", *paths))
     assert not (tmp_path / "s2").exists() and (tmp_path / "t2").exists()
     assert "is also read" in refused(command("nmt-clean", *paths[:6], "--output-target", tmp_path / "s"))
 

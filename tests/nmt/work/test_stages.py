@@ -197,7 +197,7 @@ def test_an_empty_text_has_no_shards(tmp_path: Path) -> None:
 def test_texts_of_unequal_length(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("a\nb\n")
     (tmp_path / "t").write_text("a\n")
-    with pytest.raises(DataError, match="1 lines, but"):
+    with pytest.raises(DataError, match="1 line, but"):
         stages.cut_shards(tmp_path, [str(tmp_path / "s"), str(tmp_path / "t")], 10)
 
 

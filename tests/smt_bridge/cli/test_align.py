@@ -45,7 +45,7 @@ def test_bad_input(tmp_path: Path, command: Command, refused: Refused) -> None:
     (tmp_path / "s").write_text("a b\nc\n")
     (tmp_path / "f").write_text("0-0\n0-1\n")
     for target, more, message in (
-        ("x\n", "-o out", "t: 1 lines, but"),
+        ("x\n", "-o out", "t: 1 line, but"),
         ("\n\n", "-o out", "nothing to align"),
         ("x\ny\n", "-o out --forward f --reverse f", "f:2: point 0-1 is outside"),
         ("x\ny\n", "-o out --forward f", "--forward and --reverse go together"),

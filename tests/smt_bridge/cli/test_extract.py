@@ -15,7 +15,7 @@ from tests.smt_bridge.extraction.test_tables import Corpus, write
     ("name", "text", "more", "message"),
     [
         ("a", "0-0\n0-3\n", "", "a:2: point 0-3 is outside"),
-        ("a", "0-0\n", "", "a: 1 lines, but"),
+        ("a", "0-0\n", "", "a: 1 line, but"),
         ("t", "x|y\ny\n", "", "nmt-tokenize --escape"),
         ("t", "[X]\ny\n", "", "non-terminal"),
         ("t", "\n\n", "-a empty", "t: no words"),

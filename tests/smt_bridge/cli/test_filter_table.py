@@ -96,7 +96,7 @@ def test_pruning_without_and_with_a_text(command: Command, tmp_path: Path) -> No
         ("table --prune-count 1 --source s --target t", "go together"),
         ("table --prune-significance e --source s --target t", "expected a+e, a-e"),
         ("table --prune-significance 1 --source s --target none", "none: cannot read"),
-        ("table --prune-significance 1 --source dev --target t", "dev: 1 lines, but t has 4"),
+        ("table --prune-significance 1 --source dev --target t", "dev: 1 line, but t has 4"),
         ("table --prune-significance 1 --source t --target s", "no pair of table occurs"),
         ("- --prune-entropy 1", "reads the table twice"),
         ("reordering --prune-count 1", "'a b ||| x' has no counts"),

@@ -92,7 +92,7 @@ def model(tmp_path: Path) -> Path:
     [
         (["-s", "-"], "the texts are read more than once; give files, not -"),
         (["-r", "s", "none"], "none"),
-        (["-r", "table"], "s: 1 lines, but"),
+        (["-r", "table"], "s: 1 line, but"),
         (["-s", "empty"], "empty: no words, expected a development text"),
         (["--iterations", "0"], "argument --iterations"),
         (["--final-seeds", "-1"], "argument --final-seeds"),

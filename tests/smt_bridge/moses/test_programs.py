@@ -170,7 +170,7 @@ def test_the_last_line_needs_no_end(
     moses_bin.write_text(f"#!/bin/sh\n{LISTS}head -1\n")
     before = sorted(path.name for path in tmp_path.iterdir())
     assert run(tmp_path, monkeypatch, *decode) == 2
-    assert "out: 1 lines, but text has 3" in capsys.readouterr().err
+    assert "out: 1 line, but text has 3" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
@@ -216,6 +216,6 @@ def test_failures_are_one_line(
     (moses / "bin" / "moses").write_text("#!/bin/sh\necho half\nexit 3\n")
     assert "failed with exit status 3" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=str(moses)))
     (moses / "bin" / "moses").write_text("#!/bin/sh\necho one line\n")
-    assert "1 lines, but text has 3" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=str(moses)))
+    assert "1 line, but text has 3" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=str(moses)))
     (tmp_path / "moses.ini").write_text(INI.replace("num-features=2", "num-features=5"))
     assert "(1 more: smt-ini check)" in refused(command(*decode, cwd=tmp_path, MOSES_HOME=str(moses)))

@@ -143,7 +143,7 @@ def test_alpha_is_the_significance_of_a_pair_that_occurs_once() -> None:
 
 def test_texts_that_are_not_parallel_or_empty(tmp_path: Path) -> None:
     one, two, none = (write(tmp_path / name, [["a"]] * n) for name, n in (("1", 1), ("2", 2), ("0", 0)))
-    with pytest.raises(DataError, match=r"1 lines, but .* has 2"):
+    with pytest.raises(DataError, match=r"1 line, but .* has 2"):
         Cooccurrences(one, two)
     with pytest.raises(DataError, match="no words"):
         Cooccurrences(none, none)
