@@ -289,8 +289,9 @@ class NeighborsAnalysis:
         add_output(parser)
 
     def run(self, args: argparse.Namespace) -> Findings:
-        vocab, ids, model = load_words(args, args.words)
-        unknown = [word for word, number in zip(args.words, ids, strict=True) if number == UNK]
+        words = list(dict.fromkeys(args.words))
+        vocab, ids, model = load_words(args, words)
+        unknown = [word for word, number in zip(words, ids, strict=True) if number == UNK]
         if unknown:
             raise DataError(
                 f"--words: {' '.join(unknown)}: not in the vocabulary of {args.run}; only lm.type characters "
@@ -299,7 +300,7 @@ class NeighborsAnalysis:
         vocab_ids = range(len(SPECIALS), len(vocab))
         queries, vectors = (query_vectors(model, list(numbers), args) for numbers in (ids, vocab_ids))
         neighbors = nearest(
-            args.words, queries.cpu().numpy(), vocab.decode(vocab_ids), vectors.cpu().numpy(), args.count
+            words, queries.cpu().numpy(), vocab.decode(vocab_ids), vectors.cpu().numpy(), args.count
         )
         summary = [
             f"{word}: {', '.join(neighbor.neighbor for neighbor in group)}"

@@ -291,7 +291,7 @@ LM = str(MODELS / "lm")
 
 
 def test_neighbors(rows: Analyze) -> None:
-    found = rows("neighbors", LM, "--words", "chat", "le", "--count", 2, "-q")
+    found = rows("neighbors", LM, "--words", "chat", "chat", "le", "--count", 2, "-q")
     assert [(row["word"], row["known"], row["rank"]) for row in found] == [
         ("chat", "1", "1"), ("chat", "1", "2"), ("le", "1", "1"), ("le", "1", "2")
     ]  # fmt: skip
