@@ -289,8 +289,11 @@ def correlate(first: Sequence[float], second: Sequence[float]) -> Correlation:
     """Correlate two scores of the same items, in the same order, leaving out pairs with an infinite score or
     nan.
 
-    Both coefficients are nan if one side is constant. DataError for fewer than two pairs.
+    Both coefficients are nan if one side is constant. DataError for different numbers of scores, and for
+    fewer than two pairs.
     """
+    if len(first) != len(second):
+        raise DataError(f"scores to correlate: {len(first)} and {len(second)}; give two for each item")
     a, b = np.asarray(first, np.float64), np.asarray(second, np.float64)
     finite = np.isfinite(a) & np.isfinite(b)
     a, b = a[finite], b[finite]

@@ -239,6 +239,8 @@ def test_only_finite_pairs_count() -> None:
     assert correlate([1, 2, math.inf], [3, 5, 7]).pairs == 2
     with pytest.raises(DataError, match="fewer than two"):
         correlate([1, 2], [math.nan, 1])
+    with pytest.raises(DataError, match="scores to correlate: 2 and 1; give two"):
+        correlate([1, 2], [2])
 
 
 def test_a_constant_correlates_with_nothing() -> None:
