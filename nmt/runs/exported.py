@@ -242,19 +242,23 @@ class Search:
             *self.translator.frame.unwritten,
             *([] if self.config.allow_unknown else [SPECIALS[UNK]]),
         }
-        ended: list[Candidate] = []
+        # By units: short of continuations, CTranslate2 lists hypotheses twice, and forbidden ones.
+        ended: dict[tuple[str, ...], Candidate] = {}
         cut: dict[tuple[str, ...], Candidate] = {}
         for units, log_prob, weights in self.translator.hypotheses(result, sentence.source):
-            if not masked and not forbidden.isdisjoint(units):
+            if not forbidden.isdisjoint(units[len(sentence.prefix) :]):
+                if masked:
+                    continue
                 return []
             if units[-1:] == [SPECIALS[EOS]] and len(units) <= sentence.longest + 1:
-                ended.append(Candidate(units[:-1], log_prob, weights))
+                words = tuple(units[:-1])
+                ended.setdefault(words, Candidate(words, log_prob, weights))
             elif not at_limit:
                 return []
             else:
                 first = tuple(units[: sentence.longest])
                 cut.setdefault(first, Candidate(first, log_prob, weights, complete=False))
-        return ended or (list(cut.values()) if accept_cut else [])
+        return list((ended or (cut if accept_cut else {})).values())
 
     def rescore(self, batch: Sequence[BoundedSource], lists: Sequence[Sequence[Candidate]]) -> None:
         """Compute log p of all candidates again, in place. `lists`: the candidates of each sentence."""

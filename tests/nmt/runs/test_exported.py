@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,11 +44,11 @@ def model_config(**settings: object) -> TransformerConfig:
     return changed(config, settings)
 
 
-def make_run(**settings: object) -> TorchRun:
+def make_run(words: Sequence[str] = WORDS, **settings: object) -> TorchRun:
     """A Transformer with random weights that differ enough for clear translations."""
     torch.manual_seed(1)
     config = model_config(**settings)
-    vocab = Vocab(dict.fromkeys(WORDS, 1), len(WORDS))
+    vocab = Vocab(dict.fromkeys(words, 1), len(words))
     model = Transformer(config, len(vocab), len(vocab)).eval()
     with torch.no_grad():
         for weights in model.parameters():
@@ -115,6 +116,13 @@ def test_hypotheses_of_a_beam_have_their_own_log_p(pair: tuple[TorchRun, Exporte
                 assert len(hypothesis.words) <= settings.get("max_length", 99)  # type: ignore[operator]
                 scores = run.score([(line, " ".join(hypothesis.words))])
                 assert scores == pytest.approx([hypothesis.log_prob], abs=1e-4)
+
+
+def test_a_beam_wider_than_the_vocabulary(tmp_path: Path) -> None:
+    """It lists each translation once, and none with a symbol."""
+    run = make_run(["w1"])
+    lists = exported(run, tmp_path / "out").n_best(["w1 w1"], BeamConfig(beam_size=8, max_length=2))
+    assert sorted(hypothesis.words for hypothesis in lists[0]) == [[], ["w1"], ["w1", "w1"]]
 
 
 def test_prefixes(pair: tuple[TorchRun, ExportedRun]) -> None:
