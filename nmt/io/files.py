@@ -212,7 +212,9 @@ def read_lines(path: str | Path) -> Iterator[str]:
 def plain_text(block: bytes, first: bool) -> str | None:
     """Decode a block of lines; None if one of them has to be checked by itself, for a carriage return, a byte
     order mark or an error. `first`: the block begins the file."""
-    if b"\0" in block or b"\r\n" in block or block.endswith(b"\r") or (first and block.startswith(BOM)):
+    if b"\0" in block or b"\r\n" in block or block.endswith(b"\r"):
+        return None
+    if first and (block.startswith(BOM) or b"\r" in block[: block.find(b"\n")]):
         return None
     try:
         return block.decode("utf-8")
@@ -231,19 +233,18 @@ def block_lines(block: AnyStr) -> list[AnyStr]:
 
 def decode_lines(lines: Iterable[tuple[int, bytes]], path: str | Path) -> Iterator[str]:
     """Decode lines of a text file, given as (number, bytes). Warnings and errors as in `read_lines`."""
-    warned = False
+    warned, name = False, name_of(path)
     for number, raw in lines:
         if number == 1 and raw.startswith(BOM):
-            log.warning("%s:1: a byte order mark was removed", name_of(path))
+            log.warning("%s:1: a byte order mark was removed", name)
             raw = raw[3:]
+        if number == 1 and b"\r" in raw[:-1]:
+            log.warning("%s:1: carriage returns inside are data; if they end lines, run tr '\\r' '\\n'", name)
         if raw.endswith(b"\r"):
             raw = raw[:-1]
             if not warned:
-                log.warning(
-                    "%s:%d: a carriage return at the end of the line was removed, here and below",
-                    name_of(path),
-                    number,
-                )
+                end = "a carriage return at the end of the line was removed, here and below"
+                log.warning("%s:%d: %s", name, number, end)
                 warned = True
         yield decode(raw, path, number)
 
@@ -374,8 +375,7 @@ class Output:
 
     def __init__(self, stream: BinaryIO, name: str) -> None:
         """`name`: of the output, for messages."""
-        self.stream = stream
-        self.name = name
+        self.stream, self.name = stream, name
 
     def write(self, data: bytes | str) -> None:
         if isinstance(data, str):
