@@ -17,6 +17,7 @@ from nmt.cli.perplexity import PerplexityTotals, perplexity
 from nmt.errors import ConfigError
 from nmt.formats import pharaoh
 from nmt.io import files
+from nmt.io.numbers import counted
 from nmt.io.progress import Total
 from nmt.runs.run import SCORED, Run
 from nmt.work.text_chunks import Lines, TextChunk
@@ -102,8 +103,8 @@ class PairScorer(BlockScorer):
         if not words:
             return ""
         return (
-            f"{lines:,} pairs, mean log p {total / lines:.4f}, a word {total / words:.4f}, perplexity "
-            f"{perplexity(total, words):.2f} ({self.run.name})"
+            f"{counted(lines, 'pair')}, mean log p {total / lines:.4f}, a word {total / words:.4f}, "
+            f"perplexity {perplexity(total, words):.2f} ({self.run.name})"
         )
 
 
@@ -166,7 +167,7 @@ class MonolingualScorer(BlockScorer):
         totals = PerplexityTotals()
         for packed in sums:
             totals.add_packed(packed)
-        return f"{lines:,} lines, {totals.perplexities()} ({self.model.name})" if lines else ""
+        return f"{counted(lines, 'line')}, {totals.perplexities()} ({self.model.name})" if lines else ""
 
 
 def score_line(scores: Sequence[float], words: bool) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.io import files
-from nmt.io.numbers import shown
+from nmt.io.numbers import counted, shown
 
 Vector = NDArray[np.float32]
 HEADER = re.compile("([0-9]{1,12}) ([0-9]{1,6})")
@@ -59,7 +59,8 @@ def read(path: str | Path, wanted: Container[str], size: int, key: str) -> Itera
             seen.add(word)
             yield word, parse_vector(rest, location)
     if promised is not None and rows != promised:
-        raise DataError(f"{name}: {rows} words, but its first line promises {promised}; was it copied whole?")
+        words = counted(rows, "word")
+        raise DataError(f"{name}: {words}, but its first line promises {promised:,}; was it copied whole?")
     if not number:
         raise DataError(f"{name}: empty file, expected lines 'word v_1 ... v_{size}'")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from nmt.config import settings
 from nmt.errors import ConfigError, DataError
 from nmt.io.files import check_lines
-from nmt.io.numbers import shown
+from nmt.io.numbers import counted, shown
 from nmt.models.protocols import Source, State, StepModel
 from nmt.runs.checkpoint import SavedRun
 from nmt.search import FinishedHypothesis
@@ -138,7 +138,8 @@ class ConstraintMaker:
         rows = self.constraints.required, self.constraints.avoided
         for name, lists in zip(("required", "avoided"), rows, strict=True):
             if lists and len(lists) != len(lines):
-                raise ConfigError(f"{name}: {len(lists)} lists of phrases, but {len(lines)} lines")
+                phrases = counted(len(lists), "list")
+                raise ConfigError(f"{name}: {phrases} of phrases, but {counted(len(lines), 'line')}")
         required, avoided = (lists or [()] * len(lines) for lists in rows)
         return [
             self.for_line(line, f"line {number}", wanted, unwanted)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from nmt.errors import DataError
 from nmt.io import files
 from nmt.io.manifest import digest64
+from nmt.io.numbers import counted
 from nmt.text import scripts
 from nmt.text.checks import CAPITAL, CHECKS, NOWHERE, Punctuation
 from nmt.text.clean import CleanConfig, reason_against
@@ -329,8 +330,8 @@ def side_title(side: SideReport) -> str:
     shares = {"half": 0.5, "95%": 0.95, "99%": 0.99, "all": 1.0}
     upper = ", ".join(f"{name} up to {side.lengths.quantile(share)}" for name, share in shares.items())
     return (
-        f"{side.path}: {side.lines:,} lines; {guess}; {side.lengths.mean():.1f} words a line{characters} "
-        f"({upper})"
+        f"{side.path}: {counted(side.lines, 'line')}; {guess}; {side.lengths.mean():.1f} words a "
+        f"line{characters} ({upper})"
     )
 
 
@@ -385,8 +386,8 @@ def pair_findings(report: PairReport) -> Iterator[Finding]:
     source, target = report.sides
     if source.lines != target.lines:
         yield Finding(
-            f"{source.path} has {source.lines:,} lines, {target.path} {target.lines:,}: line n of one has to "
-            "be the translation of line n of the other; find where they diverge",
+            f"{source.path} has {counted(source.lines, 'line')}, {target.path} {target.lines:,}: line n of "
+            "one has to be the translation of line n of the other; find where they diverge",
             stops=True,
         )
     if not report.usable:
@@ -448,7 +449,7 @@ def shared_words(side: SideReport, reference: SideReport) -> float:
 def ratio_title(report: PairReport) -> str:
     """Format the line that summarizes a parallel text."""
     words = [side.lengths.mean() * side.lengths.counts.total() for side in report.sides]
-    return f"{report.pairs:,} pairs; {words[1] / max(1, words[0]):.2f} target words per source word"
+    return f"{counted(report.pairs, 'pair')}; {words[1] / max(1, words[0]):.2f} target words per source word"
 
 
 # ---- survey ------------------------------------------------------------------------------------------------
@@ -506,8 +507,8 @@ def choose_held_out(report: PairReport) -> NDArray[np.int64]:
     count = min(MOST_HELD_OUT, len(candidates) // HELD_OUT_SHARE)
     if not count:
         raise DataError(
-            f"{report.source.path}: {len(candidates)} pairs without faults that occur once are too few to "
-            "hold out a development set; give one with --dev-source and --dev-target"
+            f"{report.source.path}: {counted(len(candidates), 'pair')} without faults and "
+            "repetitions, too few to hold out a development set; give one with --dev-source and --dev-target"
         )
     order = np.argsort(report.digests.values()[candidates], kind="stable")
     return np.sort(candidates[order[:count]])

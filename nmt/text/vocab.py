@@ -93,7 +93,8 @@ class Vocab:
         counts = read_counts(lines, path, 2, "\t", "'word<TAB>count'")
         if size > len(counts):
             raise DataError(
-                f"{path}: {len(counts)} words, but its first line promises {size}; was it copied whole?"
+                f"{path}: {numbers.counted(len(counts), 'word')}, but its first line promises {size:,}; "
+                "was it copied whole?"
             )
         return Vocab(counts, size, 0)
 

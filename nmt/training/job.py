@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from nmt.compute.precision import bf16_products
+from nmt.io.numbers import counted
 from nmt.lm.base import Carried
 from nmt.training.config import RunConfig, TrainingConfig
 from nmt.training.cuda_graphs import CostGraphs
@@ -57,8 +58,8 @@ class BatchSize:
         return cls(batch.sentences, batch.tokens, batch.longest)
 
     def __str__(self) -> str:
-        sentences = "1 sentence" if self.sentences == 1 else f"{self.sentences:,} sentences"
-        return f"{sentences}, {self.tokens:,} units, the longest of {self.longest:,}"
+        sentences = counted(self.sentences, "sentence")
+        return f"{sentences}, {counted(self.tokens, 'unit')}, the longest of {self.longest:,}"
 
 
 def never() -> bool:

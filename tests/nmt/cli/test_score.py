@@ -199,4 +199,4 @@ def test_a_text_of_unknown_words_alone(tmp_path: Path, capfd: pytest.CaptureFixt
 def test_the_summary_of_pairs_of_no_probability(tiny: Path) -> None:
     """exp(-log p) is more than a float holds."""
     scorer = load_scorer(score.parser().parse_args([str(tiny / "run"), "-s", "s", "-t", "t"]))
-    assert "1 pairs, mean log p -2000.0000, a word -1000.0000" in scorer.summary(["-2000.0 2"], 1)
+    assert "1 pair, mean log p -2000.0000, a word -1000.0000" in scorer.summary(["-2000.0 2"], 1)

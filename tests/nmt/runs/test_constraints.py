@@ -134,7 +134,7 @@ def test_what_cannot_be_met(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_wrong_numbers_and_kinds_are_refused() -> None:
     run = make_run()
-    with pytest.raises(ConfigError, match="required: 1 lists of phrases, but 4 lines"):
+    with pytest.raises(ConfigError, match="required: 1 list of phrases, but 4 lines"):
         run.translate(LINES, constraints=Constraints(required=[["w1"]]))
     with pytest.raises(ConfigError, match="unmet: 'x' is unknown"):
         run.translate(LINES, constraints=Constraints(unmet="x"))

@@ -300,7 +300,7 @@ def test_sound_texts_have_a_title_each_and_no_findings(tmp_path: Path) -> None:
     dev = write_texts(tmp_path, "dev", "The man sleeps.\n", "L'homme dort.\n")
     assert [line.split(":")[0].split(";")[0] for line in lines(train, dev)] == [
         f"{tmp_path}/train.en", f"{tmp_path}/train.fr", "6 pairs",
-        f"{tmp_path}/dev.en", f"{tmp_path}/dev.fr", "1 pairs",
+        f"{tmp_path}/dev.en", f"{tmp_path}/dev.fr", "1 pair",
     ]  # fmt: skip
     assert len(lines(train, None)) == 3 and not count_mistakes(survey_sections(train, dev))
 
@@ -384,7 +384,7 @@ def test_the_same_pairs_in_any_order(tmp_path: Path) -> None:
 
 
 def test_too_few(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="14 pairs without faults that occur once are too few"):
+    with pytest.raises(DataError, match="14 pairs without faults and repetitions, too few"):
         choose_held_out(inspect_pairs(*write_repeated(tmp_path, list(range(19)))))
 
 

@@ -56,7 +56,7 @@ def test_a_word_that_a_file_lists_has_an_id_whatever_its_count(text: str, tmp_pa
         ("the 3\nthe 2\n", "v:2: 'the' occurs twice"),
         ("<unk>\t0\n<s>\t0\n▁the\t-3.1\n", "is a list of SentencePiece's units, without counts"),
         ("#version: 1 vocabulary size=1\na 3\n", "v:2: expected"),
-        ("#version: 1 vocabulary size=2\na\t3\n", "1 words, but"),
+        ("#version: 1 vocabulary size=2\na\t3\n", "1 word, but"),
         ("#version: 1 vocabulary size=-1\na\t3\n", "v:1: expected"),
         ("#version: 1 vocabulary size=²\na\t3\n", "v:1: expected"),
         (f"#version: 1 vocabulary size={'9' * 5000}\na\t3\n", "v:1: expected"),
