@@ -44,7 +44,7 @@ def model_config(**settings: object) -> TransformerConfig:
     return changed(config, settings)
 
 
-def make_run(words: Sequence[str] = WORDS, **settings: object) -> TorchRun:
+def make_run(words: Sequence[str] = WORDS, /, **settings: object) -> TorchRun:
     """A Transformer with random weights that differ enough for clear translations."""
     torch.manual_seed(1)
     config = model_config(**settings)
