@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -240,6 +240,36 @@ def test_workers_know_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with Processes(ask("own"), partial(ask, "own"), ExecutorConfig()) as running:
         assert list(running.map([0])) == [True]
     assert not ask("own")(0)  # not in this process
+
+
+def no_map(tasks: Iterator[int]) -> object:
+    """What `map` of a plugin gives that forgets `yield`."""
+
+
+@pytest.mark.parametrize(
+    ("give", "message"),
+    [
+        (no_map, "NoneType, expected an iterator of results"),
+        (lambda tasks: iter(list(tasks)[1:]), "fewer results than tasks, expected one for each task"),
+        (lambda tasks: [next(tasks)], "fewer results than tasks, expected one for each task"),
+        (lambda tasks: [*tasks, 3], "more results than tasks, expected one for each task"),
+    ],
+)
+def test_an_executor_of_a_plugin_gives_a_result_for_each_task(
+    give: Callable[[Iterator[int]], object], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Own(Local[int, int]):
+        def map(self, tasks: Iterable[int]) -> Iterator[int]:
+            results: Iterator[int] = give(iter(tasks))  # type: ignore[assignment]
+            return results
+
+    monkeypatch.setitem(EXECUTORS, "own", Own)
+    where = r"NMT_PLUGINS: \S+test_executors\.py:\d+: \S+Own\.map: returned "
+    with (
+        pytest.raises(ConfigError, match=where + message),
+        executors.make(abs, begin, ExecutorConfig("own")) as running,
+    ):
+        list(running.map([1, 2]))
 
 
 # ---- test lines --------------------------------------------------------------------------------------------
