@@ -50,19 +50,21 @@ class ResultTable:
     rows: Iterable[Iterable[object]]
 
     def lines(self) -> Iterator[str]:
-        """Yield the table as TSV: a header, then one line per row. ConfigError for a row of another length,
-        which an analysis of a plugin may have made."""
+        """Yield the table as TSV: a header, then one line per row. ConfigError for a row that does not fit
+        the columns, which an analysis of a plugin may have made."""
         yield "\t".join(self.columns)
-        for row in map(list, self.rows):
-            if len(row) != len(self.columns):
-                raise ConfigError(
-                    f"analysis: a row has {len(row)} values, expected {len(self.columns)}: "
-                    f"{', '.join(self.columns)}"
+        for row in self.rows:
+            try:
+                line = "\t".join(
+                    "" if value is None else format(value, spec).translate(BLANKS)
+                    for value, spec in zip(row, self.columns.values(), strict=True)
                 )
-            yield "\t".join(
-                "" if value is None else format(value, spec).translate(BLANKS)
-                for value, spec in zip(row, self.columns.values(), strict=True)
-            )
+            except (TypeError, ValueError) as error:
+                names = ", ".join(self.columns)
+                raise ConfigError(
+                    f"analysis: row {row!r} does not fit the columns {names}: {error}"
+                ) from error
+            yield line
 
 
 def field_values(records: Iterable[object]) -> list[list[object]]:

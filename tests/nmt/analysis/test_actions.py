@@ -126,7 +126,8 @@ def test_an_analysis_that_is_added_to_the_dict_is_an_action(
             r"NMT_PLUGINS: \S+test_actions\.py:\d+: \S+Wrong\.run: returned dict, expected Findings",
         ),
         ([], "returned list, expected Findings or None"),
-        (Findings(ResultTable({"a": "", "b": ""}, [[1]])), "analysis: a row has 1 values, expected 2: a, b"),
+        (Findings(ResultTable({"a": "", "b": ""}, [[1]])), r"row \[1\] does not fit the columns a, b: "),
+        (Findings(ResultTable({"a": ".2f"}, [["x"]])), r"analysis: row \['x'\] does not fit .* a: .* 'f'"),
     ],
 )
 def test_what_an_analysis_must_not_return(
