@@ -157,9 +157,12 @@ def paired_bootstrap(
     `names`: of the systems; `systems` and `references` are lists of lines; `samples`: number of test sets
     drawn; `lowercase` compares without regard to case. Every call draws the same samples (sacreBLEU's seed),
     and silences sacreBLEU's log.
-    ConfigError for an unknown tokenizer; DataError if lengths differ, and for a system whose output equals
-    the baseline's, which sacreBLEU cannot test; TypeError for a str instead of a list."""
+    ConfigError for an unknown tokenizer; DataError if lengths differ, those of `names` and `systems`, too,
+    and for a system whose output equals the baseline's, which sacreBLEU cannot test; TypeError for a str
+    instead of a list."""
     check_texts(systems, "systems")
+    if not len(names) == len(systems) > 0:
+        raise DataError(f"{len(names)} names, {len(systems)} systems; give each a name, the baseline first")
     for system in systems:
         check_lengths(system, references)
     for name, system in zip(names[1:], systems[1:], strict=True):

@@ -200,6 +200,12 @@ def test_every_text_has_a_line_for_each_sentence() -> None:
             paired_bootstrap(["first", "second"], [systems, ["x"] * len(systems)], [reference])
 
 
+@pytest.mark.parametrize("names", [[], ["first"], ["first", "second", "third"]])
+def test_every_system_has_a_name(names: list[str]) -> None:
+    with pytest.raises(DataError, match=f"{len(names)} names, 2 systems; give each a name"):
+        paired_bootstrap(names, [HYPOTHESES, REFERENCES], [REFERENCES])
+
+
 def test_equal_scores_do_not_differ_significantly() -> None:
     """Outputs that differ in case alone, which neither the scores nor TER regard."""
     test = TestSet(REFERENCES, [REFERENCES], lowercase=True)
