@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -517,36 +518,33 @@ def make(
         raise ConfigError(f"executor {config.name!r} is unknown, expected one of {', '.join(EXECUTORS)}")
     if config.cluster and config.name in ("local", "processes"):
         raise ConfigError(f"--executor {config.name} does not use the --cluster {config.cluster}")
-    executor = EXECUTORS[config.name]
-    if not plugins.is_own(executor.__module__):
-        names = {"__module__": executor.__module__, "__qualname__": executor.__qualname__}
-        executor = type(executor.__name__, (CheckedResults, executor), names)
-    return executor(compute, make_compute, config)
+    executor = EXECUTORS[config.name](compute, make_compute, config)
+    if not plugins.is_own(type(executor).__module__):
+        executor.map = partial(one_result_each, executor.map)  # type: ignore[method-assign]
+    return executor
 
 
-class CheckedResults:
-    """Mixin, placed before the class of a plugin: ConfigError unless its `map` gives one result a task."""
+def one_result_each(method: Callable[[Iterable[Task]], object], tasks: Iterable[Task]) -> Iterator[object]:
+    """Yield the results of a plugin's `map`; ConfigError unless there is one for each task."""
+    missing = 0  # results, of the tasks drawn so far
 
-    def map(self, tasks: Iterable[object]) -> Iterator[object]:
-        missing = 0  # results, of the tasks drawn so far
+    def draw() -> Iterator[Task]:
+        nonlocal missing
+        for task in tasks:
+            missing += 1
+            yield task
 
-        def draw() -> Iterator[object]:
-            nonlocal missing
-            for task in tasks:
-                missing += 1
-                yield task
-
-        waiting, method = draw(), super().map  # type: ignore[misc]
-        results: object = method(waiting)
-        if not isinstance(results, Iterable):
-            raise plugins.wrong_result(method, type(results).__name__, "an iterator of results")
-        for result in results:
-            missing -= 1
-            if missing < 0:
-                raise plugins.wrong_result(method, "more results than tasks", "one for each task")
-            yield result
-        if missing or any(True for _ in waiting):
-            raise plugins.wrong_result(method, "fewer results than tasks", "one for each task")
+    waiting = draw()
+    results = method(waiting)
+    if not isinstance(results, Iterable):
+        raise plugins.wrong_result(method, type(results).__name__, "an iterator of results")
+    for result in results:
+        missing -= 1
+        if missing < 0:
+            raise plugins.wrong_result(method, "more results than tasks", "one for each task")
+        yield result
+    if missing or any(True for _ in waiting):
+        raise plugins.wrong_result(method, "fewer results than tasks", "one for each task")
 
 
 # ---- lines in chunks ---------------------------------------------------------------------------------------
