@@ -66,7 +66,7 @@ class PruneConfig:
         0.0,
         least=0,
         help="drop pairs that shorter pairs translate almost as well: what is lost, p(s,t) ln (p(t|s) / "
-        "p(best segmentation)), is below X, such as 1e-7",
+        "p(best segmentation)), is below X, such as 3e-6",
     )
 
     def is_active(self) -> bool:
