@@ -94,7 +94,7 @@ def test_languages_and_packed_files(texts: Path, capsys: pytest.CaptureFixture[s
         (["new", "-s", "none", "-t", "train.fr"], "none: cannot read: No such file"),
         (["new", "-s", "dev.en", "-t", "train.fr"], "dev.en, train.fr: 1 of the findings above would stop"),
         (["new", "-s", "bad.en", "-t", "train.fr"], "bad.en, train.fr: 2 of the findings above would stop"),
-        (["new", "-s", "dev.en", "-t", "dev.fr"], "9 pairs without faults that occur once are too few"),
+        (["new", "-s", "dev.en", "-t", "dev.fr"], "9 pairs without faults and repetitions, too few"),
     ],
 )
 def test_refusals(argv: list[str], message: str, texts: Path, capsys: pytest.CaptureFixture[str]) -> None:
