@@ -238,7 +238,7 @@ def decode_lines(lines: Iterable[tuple[int, bytes]], path: str | Path) -> Iterat
         if number == 1 and raw.startswith(BOM):
             log.warning("%s:1: a byte order mark was removed", name)
             raw = raw[3:]
-        if number == 1 and b"\r" in raw[:-1]:
+        if number == 1 and raw.count(b"\r") > 1:
             log.warning("%s:1: carriage returns inside are data; if they end lines, run tr '\\r' '\\n'", name)
         if raw.endswith(b"\r"):
             raw = raw[:-1]
