@@ -153,9 +153,10 @@ def train(
         raise ConfigError("osm_classes: goes with osm above 0, the order of the operation sequence models")
     if config.add:
         check_added(config)
-    files.check_parallel(config.source, config.target)
     check_folder(folder)
-    if not (folder / ALIGNMENT).exists():
+    if (folder / ALIGNMENT).exists():
+        files.check_parallel(config.source, config.target)
+    else:
         check_texts(config)
     executor = executor or ExecutorConfig()
     is_extracted = any((folder / name).exists() for name in (TABLE, UNPRUNED))

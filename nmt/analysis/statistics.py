@@ -162,7 +162,8 @@ def paired_bootstrap(
     instead of a list."""
     check_texts(systems, "systems")
     if not len(names) == len(systems) > 0:
-        raise DataError(f"{len(names)} names, {len(systems)} systems; give each a name, the baseline first")
+        each = numbers.counted(len(names), "name"), numbers.counted(len(systems), "system")
+        raise DataError(f"{', '.join(each)}; give each system a name, the baseline first")
     for system in systems:
         check_lengths(system, references)
     for name, system in zip(names[1:], systems[1:], strict=True):

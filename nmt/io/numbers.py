@@ -24,7 +24,7 @@ def shown(text: str | bytes, most: int = LONGEST) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and its noun, for a message: 1 line, 2,000 lines."""
+    """Write a number with its noun, for a message: 1 line, 1,234 lines."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 

@@ -93,7 +93,7 @@ class Pruner:
         return decided
 
     def report(self) -> None:
-        """Log what was pruned."""
+        """Log how many pairs each criterion has dropped."""
         remaining = self.read - self.rare
         if self.config.prune_count:
             log.info(

@@ -87,7 +87,7 @@ def test_prefixes_and_lengths(attentive: Path, tmp_path: Path, command: Command,
     ]
     assert len(long) == 4
     (tmp_path / "short").write_text("la\n")
-    assert "short: 1 line" in refused(
+    assert "short: 1 line, but" in refused(
         command(
             "nmt-translate", "-q", attentive, "--input", tmp_path / "prefix", "--prefix", tmp_path / "short"
         )

@@ -191,19 +191,21 @@ def test_a_better_system_is_seen_and_noise_is_not(
     (tmp_path / "copy").write_bytes((tmp_path / "base").read_bytes())
     assert "the same output as base" in refused(command(*compare, "copy", cwd=tmp_path))
     (tmp_path / "r").write_text("a\n")
-    assert "r: 1 line" in refused(command(*compare, "better", cwd=tmp_path))
+    assert "r: 1 line, but" in refused(command(*compare, "better", cwd=tmp_path))
 
 
 def test_every_text_has_a_line_for_each_sentence() -> None:
-    for systems, reference in ((["a", "b"], ["c"]), (["a"], ["c", "d"])):
-        with pytest.raises(DataError, match=r"reference 1: \d lines?, expected \d, one for each hypothesis"):
+    for systems, reference, sizes in (
+        (["a", "b"], ["c"], "1 line, expected 2"), (["a"], ["c", "d"], "2 lines, expected 1")
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=f"reference 1: {sizes}, one for each hypothesis"):
             paired_bootstrap(["first", "second"], [systems, ["x"] * len(systems)], [reference])
 
 
-@pytest.mark.parametrize("names", [[], ["first"], ["first", "second", "third"]])
-def test_every_system_has_a_name(names: list[str]) -> None:
-    with pytest.raises(DataError, match=f"{len(names)} names, 2 systems; give each a name"):
-        paired_bootstrap(names, [HYPOTHESES, REFERENCES], [REFERENCES])
+@pytest.mark.parametrize("count", ["0 names", "1 name", "3 names"])
+def test_every_system_has_a_name(count: str) -> None:
+    with pytest.raises(DataError, match=f"{count}, 2 systems; give each system a name"):
+        paired_bootstrap(["a", "b", "c"][: int(count[0])], [HYPOTHESES, REFERENCES], [REFERENCES])
 
 
 def test_equal_scores_do_not_differ_significantly() -> None:
