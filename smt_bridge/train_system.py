@@ -154,9 +154,7 @@ def train(
     if config.add:
         check_added(config)
     check_folder(folder)
-    if (folder / ALIGNMENT).exists():
-        files.check_parallel(config.source, config.target)
-    else:
+    if not (folder / ALIGNMENT).exists():  # else they were checked: a folder goes with one text
         check_texts(config)
     executor = executor or ExecutorConfig()
     is_extracted = any((folder / name).exists() for name in (TABLE, UNPRUNED))
@@ -239,13 +237,12 @@ def record_settings(folder: Path, config: TrainConfig) -> None:
 
 
 def align(training: SystemTraining) -> None:
-    """Store the texts, and write the symmetrized alignment, or check and copy the user's. DataError for texts
-    that cannot be used; also the errors of the aligner and the executor."""
+    """Store the texts, and write the symmetrized alignment, or copy the user's. DataError for texts that
+    cannot be used; also the errors of the aligner and the executor."""
     config, path = training.config, training.path(ALIGNMENT)
     for name, text in zip(TEXTS, (config.source, config.target), strict=True):
         files.write_text(training.path(name), chain(base_lines(config, name), files.read_lines(text)))
     if config.alignment:
-        files.check_parallel(config.source, config.alignment)
         lines: Iterable[str] = map(pharaoh.format_links, pharaoh.read(config.alignment))
         if config.add and (Path(config.add) / MODELS).is_dir():
             copy_models(training)

@@ -118,10 +118,11 @@ def test_hypotheses_of_a_beam_have_their_own_log_p(pair: tuple[TorchRun, Exporte
                 assert scores == pytest.approx([hypothesis.log_prob], abs=1e-4)
 
 
-def test_a_beam_wider_than_the_vocabulary(tmp_path: Path) -> None:
+@pytest.mark.parametrize("beam", [8, 16])
+def test_a_beam_wider_than_the_vocabulary(beam: int, tmp_path: Path) -> None:
     """It lists each translation once, and none with a symbol."""
     run = make_run(["w1"])
-    lists = exported(run, tmp_path / "out").n_best(["w1 w1"], BeamConfig(beam_size=8, max_length=2))
+    lists = exported(run, tmp_path / "out").n_best(["w1 w1"], BeamConfig(beam_size=beam, max_length=2))
     assert sorted(hypothesis.words for hypothesis in lists[0]) == [[], ["w1"], ["w1", "w1"]]
 
 

@@ -43,6 +43,7 @@ def test_it_makes_what_the_library_makes(tmp_path: Path) -> None:
         ("-s", "-", "the texts are read more than once; give files, not -"),
         ("-s", "bar", "bar:1: '|' in 'a|b': Moses' tables cannot hold it"),
         ("-a", "none", "none"),
+        ("-a", "long", "s: 1 line, but long has 2"),
         ("-a", "outside", "outside:1: point 1-0 is outside the sentence pair"),
         ("--lm-text", "none", "none"),
         ("--order", "0", "argument --order"),
@@ -67,6 +68,7 @@ def test_refused_before_a_folder_is_made(
     inputs = write([(["a"], ["x"], [(0, 0)])], tmp_path)
     (tmp_path / "bar").write_text("a|b\n")
     (tmp_path / "outside").write_text("1-0\n")
+    (tmp_path / "long").write_text("0-0\n\n")
     given = {"-s": inputs.source, "-t": inputs.target, "-a": inputs.alignment, option: value}
     words = [word for pair in given.items() for word in pair]
     assert message in refusal(main, capsys, tmp_path / "model", *words)
