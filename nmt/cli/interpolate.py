@@ -105,8 +105,9 @@ def add_contexts(parser: options.Parser) -> None:
 
 
 def command(argv: Sequence[str] | None) -> None:
-    args = options.parse(parser(), argv)
-    check_options(args)
+    own_parser = parser()
+    args = options.parse(own_parser, argv)
+    check_options(own_parser, args)
     if any(map(language_model.needs_torch, args.models)):
         log.info("%s", options.set_up_torch(args.device, args.threads, args.matmul, args.models[0]))
     members = [
@@ -123,12 +124,14 @@ def command(argv: Sequence[str] | None) -> None:
         language_model.write_mixture(args.output, mixture)
 
 
-def check_options(args: Namespace) -> None:
-    """ConfigError for options that exclude each other."""
+def check_options(parser: options.Parser, args: Namespace) -> None:
+    """ConfigError for options that exclude each other, or that need another one."""
     if bool(args.input) == args.uniform:
         raise ConfigError("expected either --input with a development text, or --uniform")
     if args.uniform and args.contexts:
         raise ConfigError("--contexts: weights that depend on the context have to be learned; give --input")
+    if not args.contexts:
+        options.refuse_alone(parser, args, ("context_words", "bucket_words"), "--contexts FILE")
 
 
 def mixture_model(path: str, which: str) -> MixtureModel:

@@ -19,6 +19,7 @@ from nmt.text.subwords.protocol import MIN_FREQUENCY
 log = logging.getLogger(__name__)
 
 MERGES = 10000
+OF_BPE, OF_SENTENCEPIECE = ("merges", "min_frequency"), ("pieces", "byte_fallback", "unicode")
 KINDS = "bpe: as in subword-nmt, for tokenized text; unigram, sentencepiece-bpe: SentencePiece, for raw text"
 ABOUT = {
     "learn": "Learn subword units, joint ones from several inputs.",
@@ -54,6 +55,7 @@ def parser() -> options.Parser:
         "--input", "-i", nargs="+", type=InputPath, default=[InputPath("-")], metavar="FILE", help="text"
     )
     options.add_output(learn)
+    learn.set_defaults(parser=learn)
     add_kind(learn)
     learn.add_argument("--merges", type=positive, default=MERGES, help="bpe: number of merge operations")
     learn.add_argument(
@@ -75,8 +77,11 @@ def add_kind(parser: options.Parser) -> None:
 
 
 def learn(args: argparse.Namespace) -> None:
-    """Learn units from the inputs and write them. DataError for text without words."""
+    """Learn units from the inputs and write them. ConfigError for options of another kind; DataError for
+    text without words."""
     kind = SUBWORDS[args.kind]
+    others, partner = (OF_BPE, "--kind bpe") if kind.raw else (OF_SENTENCEPIECE, "--kind unigram")
+    options.refuse_alone(args.parser, args, others, partner)
     text = TrainingText(kind.raw)
     with options.line_progress(args, *args.input) as progress:
         for line in progress.over(chain.from_iterable(map(files.read_lines, args.input))):

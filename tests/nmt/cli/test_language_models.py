@@ -109,6 +109,9 @@ def test_what_is_refused(folder: Path, capfd: pytest.CaptureFixture[str]) -> Non
     assert interpolate.main(["one.arpa", "--uniform", "--contexts", "one", "-o", "mix", "-q"]) == 2
     assert "--contexts: weights that depend on the context" in capfd.readouterr().err
     Path("mix.contexts.gz").write_bytes(gzip.compress(Path("one").read_bytes()))  # the counts go there
+    for option in ("--context-words", "--bucket-words"):
+        assert interpolate.main(["one.arpa", "-i", "dev", option, "9", "-o", "mix", "-q"]) == 2
+        assert f"{option} goes with --contexts FILE; give that, too" in capfd.readouterr().err
     words = ["one.arpa", "-i", "dev", "--contexts", "mix.contexts.gz", "-o", "mix", "-q"]
     assert interpolate.main(words) == 2
     assert "mix.contexts.gz: is also read" in capfd.readouterr().err

@@ -83,6 +83,23 @@ def test_a_model_of_too_few_pieces_is_told(tmp_path: Path, capsys: pytest.Captur
     assert not (tmp_path / "model").exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--pieces 500", "--pieces goes with --kind unigram; give that, too, or leave it out"),
+        ("--kind unigram --merges 500", "--merges goes with --kind bpe; "),
+        ("--kind sentencepiece-bpe --min-frequency 3", "--min-frequency goes with --kind bpe; "),
+    ],
+)
+def test_an_option_of_another_kind_is_refused(
+    options: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "text").write_text("abc def\n" * 9)
+    learn = ["learn", "-i", str(tmp_path / "text"), "-o", str(tmp_path / "model"), *options.split()]
+    assert subword.main(learn) == 2
+    assert message in capsys.readouterr().err and not (tmp_path / "model").exists()
+
+
 # ---- test tokenize -----------------------------------------------------------------------------------------
 # nmt-tokenize.
 
