@@ -8,7 +8,7 @@ import shutil
 import struct
 import uuid
 import zlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -245,16 +245,18 @@ class Store:
         """Whether a file is recorded and still there."""
         return name in self.entries() and (self.folder / name).exists()
 
-    def record(self, patterns: Iterable[str]) -> None:
-        """Add the sizes and checksums of the files that match glob patterns to the manifest; leaves out locks
-        and unfinished files."""
+    def record(self, patterns: Collection[str]) -> None:
+        """Set the manifest's entries of the files that match glob patterns to their sizes and checksums;
+        files that are gone lose theirs. Leaves out locks and unfinished files."""
         paths = {path for pattern in patterns for path in self.folder.glob(pattern) if path.is_file()}
         finished = {
             path.relative_to(self.folder).as_posix(): [manifest.entry(path)]
             for path in paths
             if ".part" not in path.name and path.name != locks.FILE
         }
-        manifest.save(self.folder, self.entries() | finished)
+        gone = {name for name in self.recorded(patterns) if not (self.folder / name).exists()}
+        stay = {name: entry for name, entry in self.entries().items() if name not in gone}
+        manifest.save(self.folder, stay | finished)
 
     def recorded(self, patterns: Iterable[str]) -> set[str]:
         """Names of the recorded files that match glob patterns."""

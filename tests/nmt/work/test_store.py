@@ -232,6 +232,16 @@ def test_a_removed_file_is_forgotten_with_all_of_its_step(finished: Store) -> No
     assert check(finished) == [] and not finished.recorded(("corpus/*",))
 
 
+def test_a_file_that_its_own_step_removed_is_not_missed(finished: Store) -> None:
+    """Unlike one of another step."""
+    for name in ("corpus/a", "networks/done"):
+        (finished.folder / name).unlink()
+    (finished.folder / "corpus" / "c").write_text("c")
+    finished.record(["corpus/*"])
+    assert finished.recorded(("corpus/*",)) == {"corpus/b", "corpus/c"}
+    assert check(finished) == ["networks/done"]
+
+
 # ---- finished chunks ---------------------------------------------------------------------------------------
 # Finished chunks on disk.
 
