@@ -309,6 +309,7 @@ def prune(training: SystemTraining) -> None:
     if config.reordering:
         paths.reordering = training.path(UNPRUNED_REORDERING)
         paths.reordering_output = training.path(reordering_name(config))
+    paths.checked = (paths.table, paths.reordering)  # written by `extract`
     with Progress(partial(files.number_of_lines, paths.table), "pairs", title="pruning") as progress:
         rows = prune_tables(paths, None, config.prune, training.texts, progress.over)
     if not rows:

@@ -8,9 +8,12 @@ line that Moses would refuse, crash on or silently misread.
 
 import logging
 import math
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from operator import le
 from pathlib import Path
 
 from nmt.errors import DataError
@@ -33,6 +36,7 @@ PROPERTIES = set(
 BINARY = {".minphr", ".binphr", ".minlexr"}  # suffixes of Moses' compact and on-disk tables
 LARGEST = 3.4e38  # largest float32
 DIRECT = 2  # index of p(target | source) among Moses' scores
+BLOCK = 1000  # lines that are checked together
 SMALLEST = 3.8e-44  # smallest float32: anything below is read as 0, whose log Moses floors at -100
 
 
@@ -207,49 +211,124 @@ def read_strict(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair
     Memory does not grow with the table. DataError with the line number for the first problem; an empty table
     is an error too. `unsorted` accepts any order, with one warning; the first score of 0 is a warning, too.
     """
-    name = files.name_of(path)
     if str(path) != "-" and (Path(path).is_dir() or Path(path).suffix in BINARY):
         raise DataError(
             f"{path}: a binary table, or a directory; give the text table (plain or gzip) that it was made "
             "from"
         )
-    expected, previous = 0, b""
-    floored = warned = False
-    for number, line in enumerate(files.read_byte_lines(path), 1):
-        location = f"{name}:{number}"
+    rows, number = StrictRows(files.name_of(path), unsorted), 1
+    lines, size = files.read_byte_lines(path), BLOCK if os.path.isfile(path) else 1  # a stream does not wait
+    while block := list(islice(lines, size)):
+        pairs = rows.check_together(block)
+        if pairs is None:
+            yield from (rows.check(line, at) for at, line in enumerate(block, number))
+        else:
+            yield from pairs
+        number += len(block)
+    if not rows.columns:
+        raise DataError(f"{rows.name}: empty file, expected a phrase table")
+
+
+@dataclass
+class StrictRows:
+    """Checks the rows of a table for `read_strict`, in order. `name`: of the table; `unsorted`: any order is
+    accepted. Rows are checked together, in a third of the time, and one by one where that finds a problem."""
+
+    name: str
+    unsorted: bool
+    columns: int = 0  # scores of a row; 0 before the first one
+    previous: bytes = b""  # the line before
+    floored: bool = False  # whether there was a score of 0
+    warned: bool = False  # that the rows are not sorted
+
+    def check_together(self, lines: Sequence[bytes]) -> list[PhrasePair] | None:
+        """Parse rows that are surely sound. None if one of them has to be checked by itself."""
+        text = b"\n".join(lines)
+        if any(sign in text for sign in (b"\0", b"\xef\xbb\xbf", b"{{")):
+            return None
+        if not all(map(le, (self.previous, *lines), lines)):
+            return None
+        try:
+            text.decode("utf-8")
+            pairs = [parse(line, self.name) for line in lines]
+        except (UnicodeDecodeError, DataError):
+            return None
+        columns = len(pairs[0].scores.split())
+        if columns != (self.columns or columns):
+            return None
+        if not (are_sound_scores(pairs, columns, self.floored) and are_sound_phrases(pairs)):
+            return None
+        self.columns, self.previous = columns, lines[-1]
+        return pairs
+
+    def check(self, line: bytes, number: int) -> PhrasePair:
+        """Parse one row, and check it as `read_strict` says. `number`: of its line."""
+        location = f"{self.name}:{number}"
         pair = parse(line, location)
         check(pair, location)
         values = pair.scores.split()
-        expected = expected or len(values)
-        if len(values) != expected:
+        self.columns = self.columns or len(values)
+        if len(values) != self.columns:
             raise DataError(
-                f"{location}: {len(values)} scores, but the lines above have {expected}; Moses refuses such "
-                "a table; are these parts of two tables?"
+                f"{location}: {len(values)} scores, but the lines above have {self.columns}; Moses refuses "
+                "such a table; are these parts of two tables?"
             )
-        if not floored and min(map(float, values)) < SMALLEST:
+        if not self.floored and min(map(float, values)) < SMALLEST:
             log.warning(
                 "%s: a score of 0 (below %g), which Moses floors at a logarithm of -100, here and perhaps "
                 "below",
                 location,
                 SMALLEST,
             )
-            floored = True
-        if line < previous and not unsorted:
+            self.floored = True
+        if line < self.previous and not self.unsorted:
             raise DataError(
                 f"{location}: not in whole-line LC_ALL=C order, which Moses' processPhraseTableMin needs; "
                 "sort it (zcat TABLE | LC_ALL=C sort), or give --unsorted if the command has it"
             )
-        if line < previous and not warned:
+        if line < self.previous and not self.warned:
             log.warning(
                 "%s: not in LC_ALL=C order: Moses' text loader takes the table, processPhraseTableMin aborts "
                 "on it",
                 location,
             )
-            warned = True
-        previous = line
-        yield pair
-    if not expected:
-        raise DataError(f"{name}: empty file, expected a phrase table")
+            self.warned = True
+        self.previous = line
+        return pair
+
+
+def are_sound_scores(pairs: Sequence[PhrasePair], columns: int, floored: bool) -> bool:
+    """Whether all rows surely have `columns` scores that `check_scores` accepts. `floored`: they may be 0."""
+    text = b" ".join(pair.scores for pair in pairs)
+    if text.translate(None, b"0123456789.e- ") or text.count(b"-") != text.count(b"e-"):
+        return False
+    if any(pair.scores.count(b" ") != columns - 1 for pair in pairs):
+        return False
+    try:
+        values = list(map(float, text.split(b" ")))
+    except ValueError:
+        return False
+    return max(values) <= LARGEST and (floored or min(values) >= SMALLEST)
+
+
+def are_sound_phrases(pairs: Sequence[PhrasePair]) -> bool:
+    """Whether `check` surely accepts the phrases and alignments of all rows, and there are 3 to 7 fields."""
+    phrases = b"\n".join([phrase for pair in pairs for phrase in (pair.source, pair.target)])
+    if any(sign in phrases for sign in (b"|", b"[", b"\t", b"  ")):
+        return False
+    for pair in pairs:
+        rest = pair.raw[pair.end :].split(b"|||", 5)
+        if len(rest) == 1:
+            continue
+        points = rest[1].replace(b"-", b" ").split()
+        if len(rest) > 5 or not ALIGNMENT.fullmatch(rest[1]):
+            return False
+        if points and (
+            max(map(int, points[::2])) > pair.source.count(b" ")
+            or max(map(int, points[1::2])) > pair.target.count(b" ")
+        ):
+            return False
+    return True
 
 
 def words(phrase: bytes, location: str = "phrase table") -> list[str]:
@@ -282,11 +361,11 @@ def counts(pair: PhrasePair, location: str = "") -> list[int]:
 
     DataError for counts that are not numbers; `location` is file:line, or empty if unknown.
     """
-    fields = pair.fields()
-    if len(fields) <= 4:
+    fields = pair.raw[pair.end :].split(b"|||", 3)  # the first ends the scores
+    if len(fields) <= 2:
         return []
     try:
-        return list(map(int, numbers.reals(word.decode("utf-8", "replace") for word in fields[4].split())))
+        return list(map(int, numbers.reals(word.decode("utf-8", "replace") for word in fields[2].split())))
     except ValueError as error:
         raise DataError(
             f"{location}{': ' * bool(location)}counts of the pair {quoted(pair.source)} ||| "

@@ -62,12 +62,14 @@ def wanted_rows(
     wanted: Occurring | None,
     unsorted: bool = False,
     observe: RowObserver = lambda rows: rows,
+    checked: bool = False,
 ) -> Iterator[PhrasePair]:
     """Yield the rows of a table whose source is in `wanted`, or all rows if that is None. `unsorted`: accept
-    lines in any order; `observe`: wraps the iterator of all rows, for example to count them. DataError for a
-    table that is malformed, or not sorted."""
+    lines in any order; `observe`: wraps the iterator of all rows, for example to count them; `checked`: the
+    rows are known to be sound. DataError for a table that is malformed, or not sorted."""
     previous, keep = b"", wanted is None
-    for pair in observe(phrase_table.read_strict(table, unsorted)):
+    rows = phrase_table.read(table) if checked else phrase_table.read_strict(table, unsorted)
+    for pair in observe(rows):
         if wanted is not None and pair.source != previous:
             previous, keep = pair.source, pair.source in wanted
         if keep:
@@ -113,6 +115,7 @@ class FilterPaths:
     reordering: str | Path = ""  # empty: there is none
     reordering_output: str | Path = ""
     unsorted: bool = False
+    checked: tuple[str | Path, ...] = ()  # those of the tables whose rows are known to be sound
 
 
 def filter_tables(
@@ -125,12 +128,13 @@ def filter_tables(
     returns their number. `observe`: see `wanted_rows`; `keep`: called with blocks of the wanted rows in turn,
     returns which of them to write. DataError as from `wanted_rows` and `same_rows`; UserError if an output
     cannot be written."""
-    pairs = wanted_rows(paths.table, wanted, paths.unsorted, observe)
+    pairs = wanted_rows(paths.table, wanted, paths.unsorted, observe, paths.table in paths.checked)
     rows: Iterator[tuple[PhrasePair, bytes]]
     if not paths.reordering:
         rows = ((pair, b"") for pair in pairs)
     else:
-        others = wanted_rows(paths.reordering, wanted, paths.unsorted)
+        checked = paths.reordering in paths.checked
+        others = wanted_rows(paths.reordering, wanted, paths.unsorted, checked=checked)
         rows = ((pair, row.raw) for pair, row in same_rows(pairs, others, str(paths.reordering)))
     if keep is not None:
         rows = select_rows(rows, keep)

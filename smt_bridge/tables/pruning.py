@@ -4,6 +4,7 @@ shorter ones replace (Zens et al. 2012). In this order: each criterion sees the 
 import logging
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import compress, islice
 
 import numpy as np
@@ -129,7 +130,10 @@ def prune_tables(
     if not config.prune_entropy:
         rows = filter_table.filter_tables(paths, wanted, observe, pruner.keep)
     else:
-        flags = iter(pruner.decide(filter_table.wanted_rows(paths.table, None, paths.unsorted, observe)))
+        checked = paths.table in paths.checked
+        rows_read = filter_table.wanted_rows(paths.table, None, paths.unsorted, observe, checked)
+        flags = iter(pruner.decide(rows_read))
+        paths = replace(paths, checked=(paths.table, *paths.checked))
 
         def keep(pairs: Sequence[PhrasePair]) -> list[bool]:
             decided = zip(pairs, islice(flags, len(pairs)), strict=True)
@@ -166,12 +170,17 @@ class TablePairs:
         """Add pairs and how often they were extracted. DataError for a pair with fewer than three scores."""
         numbers = self.numbers
         self.joint.extend(counts)
+        source, source_words = b"", list[int]()  # of the row before: tables are sorted by source
+        sources, targets = self.words
+        source_bounds, target_bounds = self.bounds
         for pair in pairs:
-            for phrase, words, bounds in zip(
-                (pair.source, pair.target), self.words, self.bounds, strict=True
-            ):
-                words.extend([numbers.setdefault(word, len(numbers) + 1) for word in split(phrase)])
-                bounds.append(len(words))
+            if pair.source != source:
+                source = pair.source
+                source_words = [numbers.setdefault(word, len(numbers) + 1) for word in split(source)]
+            sources.extend(source_words)
+            targets.extend([numbers.setdefault(word, len(numbers) + 1) for word in split(pair.target)])
+            source_bounds.append(len(sources))
+            target_bounds.append(len(targets))
             self.log_p.append(phrase_table.direct(pair))
 
     def keep(self, threshold: float) -> Bools:

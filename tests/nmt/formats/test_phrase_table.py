@@ -1,3 +1,4 @@
+import random
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,46 @@ def test_directories_and_empty_files(tmp_path: Path) -> None:
     (tmp_path / "t").write_bytes(b"")
     with pytest.raises(DataError, match="empty file"):
         list(phrase_table.read_strict(tmp_path / "t"))
+
+
+def strictly(path: Path, unsorted: bool, caplog: pytest.LogCaptureFixture) -> list[object]:
+    """The rows of a table, its warnings, and the error that ends it."""
+    caplog.clear()
+    seen: list[object] = []
+    try:
+        seen.extend(phrase_table.read_strict(path, unsorted))  # what came before an error, too
+    except DataError as error:
+        seen.append(str(error))
+    return [*seen, *(record.getMessage() for record in caplog.records)]
+
+
+def test_rows_checked_together_are_judged_like_each_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Tables with a few bytes changed, inserted or removed at random. Most mistakes are found."""
+    rng, path, wrong = random.Random(1), tmp_path / "t", 0
+    words = [b"a", b"b c", b"d", "é".encode(), b"f &#124; g"]
+    for number in range(1200):
+        rows = []
+        for _ in range(rng.randrange(1, 8)):
+            source, target = rng.choice(words), rng.choice(words)
+            columns = rng.choice([2] * 30 + [1, 3])
+            scores = b" ".join(rng.choice([b"1", b"0.25", b"1e-05", b"3e-45"]) for _ in range(columns))
+            last = rng.choice([b"", b" ||| 0-0", b" ||| 0-0 ||| 2 1 1", b" ||| 0-0 ||| 2 1 1 ||| |||"])
+            rows.append(b"%s ||| %s ||| %s%s" % (source, target, scores, last))
+        text = bytearray(b"\n".join(sorted(rows)) + b"\n")
+        for _ in range(number % 3):
+            at, byte = rng.randrange(len(text)), rng.choice(b"---\0\t\r\n |[]-+.019eE\xc3\xef{")
+            text[at : at + rng.randrange(2)] = bytes([byte] * rng.randrange(3))
+        path.write_bytes(text)
+        unsorted = number % 5 == 0
+        monkeypatch.setattr(phrase_table, "BLOCK", rng.randrange(1, 4))
+        together = strictly(path, unsorted, caplog)
+        monkeypatch.setattr(phrase_table.StrictRows, "check_together", lambda self, lines: None)
+        assert strictly(path, unsorted, caplog) == together, bytes(text)
+        monkeypatch.undo()
+        wrong += any(isinstance(row, str) and " is " in row for row in together)
+    assert wrong > 100
 
 
 @pytest.mark.ci

@@ -111,6 +111,23 @@ def test_thresholds_that_are_none(text: str) -> None:
         significance_threshold(text, 10)
 
 
+def test_only_tables_that_were_checked_are_not_checked_again(corpus: TableInputs, tmp_path: Path) -> None:
+    """Both tables have a line that Moses refuses; each is named unless it is said to be sound."""
+    folder, table, reordering = Path(corpus.source).parent, tmp_path / "t", tmp_path / "r"
+    for path, name in (table, "table"), (reordering, "reordering"):
+        first, _, rest = (folder / name).read_bytes().partition(b"\n")
+        source, target, scores = first.split(b" ||| ", 2)
+        path.write_bytes(b" ||| ".join([source, target, b"-" + scores]) + b"\n" + rest)
+    config = PruneConfig(prune_entropy=0.001)
+    paths = FilterPaths(table, tmp_path / "o", reordering, tmp_path / "p")
+    for checked, name in ((), "t"), ((table,), "r"):
+        paths.checked = checked
+        with pytest.raises(DataError, match=f"/{name}:1: score -[0-9.]+ is negative"):
+            prune_tables(paths, None, config, None)
+    paths.checked = (table, reordering)
+    assert prune_tables(paths, None, config, None)
+
+
 def test_texts_of_another_table_and_tables_without_counts(tmp_path: Path) -> None:
     (tmp_path / "s").write_text("c\nd\n")
     (tmp_path / "t").write_text("a b ||| x ||| 1 1 1 1 ||| 0-0\n")
@@ -125,12 +142,15 @@ def test_texts_of_another_table_and_tables_without_counts(tmp_path: Path) -> Non
     assert not (tmp_path / "o").exists()
 
 
-def test_random_rows_of_any_order(corpus: TableInputs, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "config", [PruneConfig(prune_significance="a+e"), PruneConfig(prune_entropy=0.001)], ids=["a+e", "e"]
+)
+def test_random_rows_of_any_order(config: PruneConfig, corpus: TableInputs, tmp_path: Path) -> None:
     """An unsorted table loses the same rows."""
     rows = read_rows(corpus)
     random.Random(1).shuffle(rows)
     (tmp_path / "t").write_bytes(b"".join(row.raw + b"\n" for row in rows))
-    config, texts = PruneConfig(prune_significance="a+e"), (corpus.source, corpus.target)
+    texts = corpus.source, corpus.target
     prune_tables(FilterPaths(tmp_path / "t", tmp_path / "o", unsorted=True), None, config, texts)
     folder = Path(corpus.source).parent
     prune_tables(FilterPaths(folder / "table", tmp_path / "p"), None, config, texts)
