@@ -24,7 +24,7 @@ from nmt.training.proposal import preset_file
 from smt_bridge.build.networks import ORDER, Name, recipe
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder.config import DecoderConfig
-from smt_bridge.extraction.config import ExtractConfig
+from smt_bridge.extraction.config import ExtractConfig, PruneConfig
 from smt_bridge.moses.reordering import trained_type
 from smt_bridge.tuning.registry import TuneConfig
 
@@ -49,6 +49,7 @@ class Rates:
     aligning: float = 25_000  # target words, both directions
     extracting: float = 20_000  # target words, both tables
     counting: float = 60_000  # words of the text that the count model learns
+    pruning: float = 17_000  # target words of the training text whose table is pruned
     extending: float = 24_000  # target words: operations and their model, word classes and theirs
     filtering: float = 100_000  # target words of the training text whose table is filtered
     searching: float = 0.002  # seconds per source word: no networks, lists of 100, 39 sentences a second
@@ -104,6 +105,8 @@ EXTENDED_ITERATIONS = (6, 4)  # of the tuning of the extended phrase-based syste
 EXTENDED_SYSTEM = "extended phrase-based system"
 # Lines for comparing systems per line of tuning; those not tuned on show how weights generalize.
 EVALUATED = 2
+# Phrase pairs whose absence costs less than this, in nats over the training text, per word of it are dropped.
+PRUNED = 1.25
 MOST_MONOLINGUAL = 4  # the CSLM ignores monolingual text of more than this many times the target words
 MOST_BACK = 4  # monolingual lines that are translated back, per pair of the training text
 
@@ -189,6 +192,7 @@ class Plan:
     significance: float = 0.05  # the largest p-value at which a larger system is kept; 1 keeps it in any case
     phrase_features: PhraseFeatures = "none"  # whether there is an extended phrase-based system
     extended: ExtendedPlan | None = None  # None with `auto`: the budget is too small
+    prune_entropy: float = 0.0  # of the phrase table, see PruneConfig; 0: it is not pruned
     # step -> what was shortened before it began, in words; empty where the build was on time
     decisions: dict[str, str] = field(default_factory=dict)
 
@@ -279,6 +283,7 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
     plan = Plan(
         sizes, speed, matmul, networks, tuning, monolingual and bool(networks),
         back_translated=back, extended=trial.extended,
+        prune_entropy=float(f"{PRUNED / max(1, sizes.target_words):.2g}"),
     )  # fmt: skip
     return replace(plan, seconds=estimate_seconds(plan))
 
@@ -346,6 +351,8 @@ def estimate_seconds(plan: Plan) -> dict[str, float]:
         "filter": start + words / rates.filtering,
         "tune": 3 * start + tuning.iterations * (dev * plain / rates.two_threads + mert),
     }
+    if plan.prune_entropy:
+        estimates["model"] += words / rates.pruning
     if extended:
         estimates["model"] += words / rates.extending
     if extended and tuned:
@@ -408,6 +415,11 @@ def plan_lines(plan: Plan, workers: int, budget: float) -> Iterator[str]:
     if plan.back_translated:
         yield f"{plan.back_translated:,} of these lines are translated back, for the attention model"
     yield f"this machine: {plan.speed:g} times the speed of the reference machine"
+    if plan.prune_entropy:
+        yield (
+            "phrase table: without pairs that shorter ones translate almost as well, as by smt-train "
+            f"--prune-entropy {plan.prune_entropy:g}"
+        )
     yield from extended_lines(plan)
     for network in plan.networks:
         trained = f"{network.updates:,} updates, {network.epochs:g} epochs, {duration(network.seconds)}"
@@ -518,6 +530,7 @@ def mistakes(plan: Plan) -> Iterator[str]:
             yield f"tuning.{name}: expected 1 to {LONGEST_TUNING}"
     yield from problems(TuneConfig(method=tuning.method), "tuning.")
     yield from problems(TuneConfig(method=tuning.hybrid_method), "tuning.hybrid_")
+    yield from problems(PruneConfig(prune_entropy=plan.prune_entropy), "")
     yield from problems(DecoderConfig(neural_beam=tuning.neural_beam, nbest=tuning.n_best), "tuning.")
     if plan.extended:
         yield from extended_mistakes(plan.extended, plan.phrase_features)

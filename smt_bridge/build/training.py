@@ -66,6 +66,7 @@ def train_config(build: Build) -> TrainConfig:
         lm_text=str(build.work / texts.lm()),
         extract=extract_config(build),
     )
+    config.prune.prune_entropy = build.plan.prune_entropy
     if extended:
         config.osm, config.class_lm = extended.osm, extended.class_lm
     return config
@@ -97,7 +98,8 @@ def filter_to_dev(build: Build) -> None:
     table, filtered, reordering, reordering_filtered = (
         folder / name for name in names for folder in (model, dev)
     )
-    if not filter_tables(FilterPaths(table, filtered, reordering, reordering_filtered), wanted):
+    paths = FilterPaths(table, filtered, reordering, reordering_filtered, checked=(table, reordering))
+    if not filter_tables(paths, wanted):
         raise DataError(
             f"{build.config.dev_source}: no phrase of it is in {build.config.source}, so that nothing can be "
             "tuned; give a development set of the same language and kind"

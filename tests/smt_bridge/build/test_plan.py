@@ -46,6 +46,16 @@ def test_multi30k_fits_the_default_budget_with_all_networks_in_full() -> None:
     assert found.networks[0].updates == 10 * 454 and 23 * 60 < found.networks[0].seconds < 30 * 60
 
 
+def test_the_phrase_table_is_pruned_alike_at_every_size() -> None:
+    """A pair may cost as much of the whole text's likelihood. With the 29,000 pairs of Multi30k that is the
+    threshold of docs/smt.md."""
+    assert made(MULTI30K, 90).prune_entropy == pytest.approx(3e-6, rel=0.05)
+    few, many = (made(of(pairs), 90).prune_entropy for pairs in (1000, 100_000))
+    assert few == pytest.approx(100 * many, rel=0.02)
+    (line,) = (line for line in plan.plan_lines(made(MULTI30K, 90), 2, 5400) if "phrase table" in line)
+    assert line.endswith("--prune-entropy 3.1e-06")
+
+
 def test_a_few_thousand_pairs_fit_five_minutes() -> None:
     found = made(GRAMMAR, 5)
     assert found.networks and found.total() <= 300
@@ -292,6 +302,13 @@ def content(tmp_path: Path) -> Content:
     return found
 
 
+def test_a_plan_of_version_1_0_prunes_nothing(tmp_path: Path, content: Content) -> None:
+    assert content.pop("prune_entropy") == PLAN.prune_entropy
+    assert read_plan(write(tmp_path, content)).prune_entropy == 0
+    lines = plan.plan_lines(read_plan(tmp_path / "plan.json"), 2, 5400)
+    assert not [line for line in lines if "phrase table" in line]
+
+
 def test_a_kept_plan_is_the_same(tmp_path: Path) -> None:
     for kept in (PLAN, small_plan("attention", "joint", "cslm"), small_plan()):
         write_plan(tmp_path / "plan.json", kept)
@@ -372,6 +389,7 @@ def extend(content: Content, **values: object) -> None:
         (lambda plan: extend(plan, count_feature="all"), "extended.count_feature: 'all' is unknown"),
         (lambda plan: extend(plan), "seconds: expected those of .*tune-extended"),
         (lambda plan: plan.update(significance=2), "significance: 2 is out of range, expected 0 to 1"),
+        (lambda plan: plan.update(prune_entropy=-1), "prune_entropy: -1 is out of range"),
         (lambda plan: plan["sizes"].update(dev_pairs=0), "sizes.dev_pairs: 0 is out of range"),
         (lambda plan: plan.update(format="smt-build plan 9"), "format: expected 'smt-build plan 1'"),
         (lambda plan: plan.pop("format"), "format: expected"),

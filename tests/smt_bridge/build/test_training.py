@@ -64,6 +64,28 @@ def test_the_tables_of_the_development_set(build: Build) -> None:
         assert "path" not in feature.options or (dev / feature.options["path"]).exists()
 
 
+@pytest.mark.ci  # compiles the extraction
+def test_a_pruned_table_is_trained_once(build: Build, tmp_path: Path) -> None:
+    """The whole tables, which exist in between, are not missed later. The reordering table has the same
+    pairs, and each word of the training text still has a translation."""
+    build.plan = replace(build.plan, prune_entropy=0.001)
+    training.train(build)
+    model = build.work / training.MODEL
+    assert build.store.check((), build.folder) == []
+    assert train_system.UNPRUNED not in {path.name for path in model.iterdir()}
+    pruned, reordering = (
+        [row.split(" ||| ")[:2] for row in lines(model / name)]
+        for name in (train_system.TABLE, train_system.REORDERING)
+    )
+    whole_model = tmp_path / "whole"
+    train_system.train(whole_model, training.train_config(Build(build.config, small_plan())))
+    whole = [row.split(" ||| ")[:2] for row in lines(whole_model / train_system.TABLE)]
+    assert pruned == reordering and 0 < len(pruned) < len(whole)
+    assert {source for source, _ in pruned if " " not in source} == {
+        source for source, _ in whole if " " not in source
+    }
+
+
 def test_a_development_set_without_any_phrase_of_the_training_text_is_named(
     build: Build, tmp_path: Path
 ) -> None:
