@@ -107,6 +107,7 @@ EXTENDED_SYSTEM = "extended phrase-based system"
 EVALUATED = 2
 # Phrase pairs whose absence costs less than this, in nats over the training text, per word of it are dropped.
 PRUNED = 1.25
+MOST_PRUNED = 10_000_000  # target words; the pairs of more would take over 3 GB of memory to prune
 MOST_MONOLINGUAL = 4  # the CSLM ignores monolingual text of more than this many times the target words
 MOST_BACK = 4  # monolingual lines that are translated back, per pair of the training text
 
@@ -274,6 +275,7 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
     """Make the plan of the candidate `trial`; None if a network would get too few updates to be worth
     training. `speed`, `matmul`: see Plan."""
     monolingual = 0 < sizes.monolingual_words <= MOST_MONOLINGUAL * sizes.target_words
+    threshold = PRUNED / max(1, sizes.target_words) if sizes.target_words <= MOST_PRUNED else 0.0
     planned = [network_plan(name, sizes, trial.share, speed, monolingual) for name in trial.names]
     networks = [network for network in planned if network]
     if len(networks) < len(planned):
@@ -283,7 +285,7 @@ def make_plan(sizes: CorpusSizes, trial: PlanCandidate, speed: float, matmul: st
     plan = Plan(
         sizes, speed, matmul, networks, tuning, monolingual and bool(networks),
         back_translated=back, extended=trial.extended,
-        prune_entropy=float(f"{PRUNED / max(1, sizes.target_words):.2g}"),
+        prune_entropy=float(f"{threshold:.2g}"),
     )  # fmt: skip
     return replace(plan, seconds=estimate_seconds(plan))
 

@@ -52,6 +52,8 @@ def test_the_phrase_table_is_pruned_alike_at_every_size() -> None:
     assert made(MULTI30K, 90).prune_entropy == pytest.approx(3e-6, rel=0.05)
     few, many = (made(of(pairs), 90).prune_entropy for pairs in (1000, 100_000))
     assert few == pytest.approx(100 * many, rel=0.02)
+    large = dataclasses.replace(MULTI30K, pairs=10**6, target_words=12_000_000)
+    assert made(large, 600).prune_entropy == 0  # its pairs do not fit into memory
     (line,) = (line for line in plan.plan_lines(made(MULTI30K, 90), 2, 5400) if "phrase table" in line)
     assert line.endswith("--prune-entropy 3.1e-06")
 
