@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 SEARCH = (
     "search", "stack", "pop_limit", "diversity", "table_limit", "distortion_limit", "beam_threshold",
     "max_phrase_length", "early_distortion_cost", "drop_unknown", "mark_unknown", "xml_input",
-    "xml_brackets", "neural_beam", "second_search", "buffer",
+    "xml_brackets", "neural_beam", "buffer",
 )  # fmt: skip
 SWITCHES = ("early_distortion_cost", "drop_unknown", "mark_unknown")
 

@@ -203,7 +203,6 @@ def open_tuning(
         "neural_beam": args.neural_beam,
         # older tunings recorded none of these
         **({name: getattr(search, name) for name in CUBE_PRUNING} if search.search != STACK else {}),
-        **({"second_search": args.second_search} if args.second_search else {}),
         **({"sparse_weights": manifest.digest(sparse_file)} if sparse_file else {}),
         **{name: getattr(args, name) for name in DECODING},
         "xml_brackets": " ".join(args.xml_brackets or ()),

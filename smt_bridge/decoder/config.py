@@ -97,12 +97,6 @@ class DecoderConfig:
     neural_beam: int = number(
         500, least=0, help="candidates of a stack that neural features of the ini score; 0: all"
     )
-    second_search: int = number(
-        0,
-        least=0,
-        help="translations listed by a second search, without neural features; these then score them, and "
-        "the best one of both searches wins; 0: no second search. Tune with the value that you decode with",
-    )
     buffer: int = number(8192, least=1, help="n-grams that a neural LM scores at a time")
 
     def check(self) -> None:

@@ -98,11 +98,6 @@ class Decoder:
         ]
         self.options = OptionBuilder(system, self.settings, self.weights, self.model, weighted)
         self.compiled = compiled_search(self.model)
-        self.second = (
-            SecondSearch(self.model, self.config.second_search, self.listing.factor)
-            if self.config.second_search and self.model.stateful
-            else None
-        )
         self.markup = Markup(
             self.settings.xml_input, self.settings.xml_brackets, self.settings.max_phrase_length
         )
@@ -234,7 +229,6 @@ class Decoder:
         listing = listing or self.listing
         task = self.task(marked, listing, stop)
         paths, totals = self.search(task, listing, stop)
-        second = self.second.paths(task, stop) if self.second else []
         if not paths:
             log.warning(
                 "walls and zones allow no translation within these limits, translated monotonically: %s",
@@ -242,21 +236,17 @@ class Decoder:
             )
             task = replace(task, parameters=self.parameters(task.sentence, listing, distortion=0))
             paths, totals = self.search(task, listing, stop)
-            second = second or (self.second.paths(task, stop) if self.second else [])
-        if not self.second:
-            return PhraseTranslation(task.sentence, self.derivations(task, paths, totals))
-        listed = self.derivations(task, union(paths, second), totals)
-        return PhraseTranslation(task.sentence, best_of_both(listed, listing))
+        return PhraseTranslation(task.sentence, self.derivations(task, paths, totals))
 
     def derivations(
         self, task: SearchTask, paths: Sequence[Int32s], totals: Sequence[float]
     ) -> list[Derivation]:
-        """Compute the feature values of derivations, best first. If the search approximated a feature, or if
-        there were two searches, totals are recomputed from exact values. `paths`: options of at least one
-        derivation, in target order; `totals`: total scores by the search, best first. ConfigError if a
-        feature gives values of another shape, or that are not finite."""
+        """Compute the feature values of derivations, best first. If the search approximated a feature, totals
+        are recomputed from exact values. `paths`: options of at least one derivation, in target order;
+        `totals`: total scores by the search, best first. ConfigError if a feature gives values of another
+        shape, or that are not finite."""
         columns = feature_values.derivation_scores(self.options, task, paths)
-        exact = self.second is not None or any(item.feature.lossy for item in self.model.stateful)
+        exact = any(item.feature.lossy for item in self.model.stateful)
         if exact:
             totals = feature_values.totals(self.options, columns).tolist()
         features = feature_values.printed_values(self.options, columns)
@@ -323,56 +313,3 @@ class Decoder:
         """Format an entry of an n-best list as Moses does, with segmentation and alignment. `number`: number
         of the sentence, from 0."""
         return translation.entry(number, result.sentence, derivation, self.system.sizes)
-
-
-# ---- the second search -------------------------------------------------------------------------------------
-
-
-class SecondSearch:
-    """A search without networks, which often finds translations that the search with them has pruned. Several
-    threads may share it.
-
-    The search with networks prunes candidates before they are scored, and recombines hypotheses that have
-    read different words. For some sentences it thus ends with a translation whose total score is below that
-    of one that it has dropped; larger stacks and beams hardly help. The second search leaves out the stateful
-    features. The first language model stands in for them, with the weight by which the first search ranks
-    candidates that wait for their scores, so both rank by the same options and future costs. The best of its
-    list are then scored by all features, and compete with those of the first search.
-    """
-
-    def __init__(self, model: SearchModel, count: int, factor: int) -> None:
-        """`model`: that of the first search. `count`: number of different texts to list; at most count x
-        `factor` derivations are examined for them."""
-        self.model = replace(model, lm_weights=model.early_weights, stateful=())
-        self.listing = Listing(count, True, factor)
-        # With memory of its own: arrays of the two searches have different sizes.
-        self.compiled = compiled_search(model)
-
-    def paths(self, task: SearchTask, stop: threading.Event | None = None) -> list[Int32s]:
-        """Search again for a task of the first search, under its constraints. Returns the best derivations,
-        each as option indices in target order; an empty list if walls and zones leave no way to translate the
-        whole sentence. Raises Stopped once `stop` is set."""
-        own = replace(
-            task,
-            parameters=task.parameters._replace(edges=True, deferred=False, stand_in=self.model.stand_in),
-            model=self.model,
-            scorers=(),
-        )
-        search = self.compiled.search if self.compiled else plain.search
-        return search(own, self.listing, stop)[0]
-
-
-def union(first: Sequence[Int32s], second: Sequence[Int32s]) -> list[Int32s]:
-    """Merge the paths of both searches, without duplicates."""
-    return list({path.tobytes(): path for path in (*first, *second)}.values())
-
-
-def best_of_both(derivations: Sequence[Derivation], listing: Listing) -> list[Derivation]:
-    """Select the derivations to list. `derivations`: those of both searches, sorted by total, best first;
-    `listing`: how many, and whether texts must differ."""
-    if listing.distinct:
-        texts = dict[tuple[str, ...], Derivation]()
-        for derivation in derivations:
-            texts.setdefault(tuple(derivation.text), derivation)
-        derivations = list(texts.values())
-    return list(derivations[: max(1, listing.nbest)])

@@ -287,15 +287,15 @@ def test_options_of_the_system_are_defaults(
 ) -> None:
     system = shutil.copytree(hybrid_system, tmp_path / "system")
     config = folder.read(system).config
-    config.search = {"stack": 7, "neural_beam": 9, "second_search": 5, "max_line_words": 11}
+    config.search = {"stack": 7, "neural_beam": 9, "max_line_words": 11}
     folder.write_system(system, config)
     seen: list[DecoderConfig] = []
     monkeypatch.setattr(decode, "translate", lambda decoder, args, sentences: seen.append(decoder.config))
     (tmp_path / "raw").write_text("")
-    for words in ([], ["--stack", "8", "--neural-beam", "500", "--second-search", "0"]):
+    for words in ([], ["--stack", "8", "--neural-beam", "500"]):
         assert decode.main([str(system), "-i", f"{tmp_path}/raw", "-q", *words]) == 0
-    names = "stack", "neural_beam", "second_search", "max_line_words"
-    assert [tuple(getattr(one, name) for name in names) for one in seen] == [(7, 9, 5, 11), (8, 500, 0, 11)]
+    names = "stack", "neural_beam", "max_line_words"
+    assert [tuple(getattr(one, name) for name in names) for one in seen] == [(7, 9, 11), (8, 500, 11)]
 
 
 def test_a_glossary(hybrid_system: Path, tmp_path: Path) -> None:

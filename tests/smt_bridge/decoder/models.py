@@ -120,8 +120,6 @@ def decoder(folder: Path, plain: bool = False, /, **config: Any) -> Decoder:
     made = Decoder(system.load(str(folder), use_cache=False), DecoderConfig(**config))
     if plain:
         made.compiled = None
-        if made.second:
-            made.second.compiled = None
     return made
 
 

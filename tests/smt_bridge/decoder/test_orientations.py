@@ -212,9 +212,7 @@ def test_compiled_is_plain_with_a_stateful_feature(tmp_path: Path) -> None:
     loaded = system.load(str(write_model(tmp_path, 4, kind=TYPES[0])), use_cache=False)
     loaded.weights["Pairs0"], loaded.printed["Pairs0"] = [0.4], [0]
     one, other = (
-        Decoder(
-            loaded, DecoderConfig(stack=7, neural_beam=0, nbest=5, second_search=0), features=[LastOption()]
-        )
+        Decoder(loaded, DecoderConfig(stack=7, neural_beam=0, nbest=5), features=[LastOption()])
         for _ in range(2)
     )
     other.compiled = None
