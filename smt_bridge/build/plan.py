@@ -105,8 +105,7 @@ EXTENDED_ITERATIONS = (6, 4)  # of the tuning of the extended phrase-based syste
 EXTENDED_SYSTEM = "extended phrase-based system"
 # Lines for comparing systems per line of tuning; those not tuned on show how weights generalize.
 EVALUATED = 2
-# Phrase pairs whose absence costs less than this, in nats over the training text, per word of it are dropped.
-PRUNED = 1.25
+PRUNED = 1.25  # prune_entropy times target words: by that a pair counts alike, however large the corpus is
 MOST_PRUNED = 10_000_000  # target words; the pairs of more would take over 3 GB of memory to prune
 MOST_MONOLINGUAL = 4  # the CSLM ignores monolingual text of more than this many times the target words
 MOST_BACK = 4  # monolingual lines that are translated back, per pair of the training text

@@ -168,7 +168,7 @@ def strictly(path: Path, unsorted: bool, caplog: pytest.LogCaptureFixture) -> li
 def test_rows_checked_together_are_judged_like_each_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Tables with a few bytes changed, inserted or removed at random. Most mistakes are found."""
+    """Tables with a few bytes changed, inserted or removed at random. Many are refused."""
     rng, path, wrong = random.Random(1), tmp_path / "t", 0
     words = [b"a", b"b c", b"d", "é".encode(), b"f &#124; g"]
     for number in range(1200):

@@ -233,7 +233,9 @@ def test_a_removed_file_is_forgotten_with_all_of_its_step(finished: Store) -> No
 
 
 def test_a_file_that_its_own_step_removed_is_not_missed(finished: Store) -> None:
-    """Unlike one of another step."""
+    """Unlike one of another step. A file in a subfolder is still there, though * does not list it."""
+    finished.record(["networks/*"])
+    assert finished.has("networks/joint/step-1.pt")
     for name in ("corpus/a", "networks/done"):
         (finished.folder / name).unlink()
     (finished.folder / "corpus" / "c").write_text("c")

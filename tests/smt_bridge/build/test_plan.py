@@ -50,6 +50,8 @@ def test_the_phrase_table_is_pruned_alike_at_every_size() -> None:
     """A pair may cost as much of the whole text's likelihood. With the 29,000 pairs of Multi30k that is the
     threshold of docs/smt.md."""
     assert made(MULTI30K, 90).prune_entropy == pytest.approx(3e-6, rel=0.05)
+    whole = plan.estimate_seconds(dataclasses.replace(made(MULTI30K, 90), prune_entropy=0.0))
+    assert whole["model"] < made(MULTI30K, 90).seconds["model"]
     few, many = (made(of(pairs), 90).prune_entropy for pairs in (1000, 100_000))
     assert few == pytest.approx(100 * many, rel=0.02)
     large = dataclasses.replace(MULTI30K, pairs=10**6, target_words=12_000_000)
