@@ -104,6 +104,7 @@ DEFAULT_SCORES = {
     "PhraseBoundaryFeature": 0, "TargetBigramFeature": 0, "TargetNgramFeature": 0,
 }  # fmt: skip
 WEIGHT_FILE = "weight-file"  # section that names the file of the weights of sparse values
+BLANKS = " \t\n\r\f\v"  # as in C++: NBSP is a character like others
 TRUE = ("true", "yes", "y", "1")  # as Moses reads booleans
 FALSE = ("false", "no", "n", "0")
 OLD_SECTIONS = set(
@@ -235,7 +236,7 @@ def parse(path: str, lines: list[str]) -> Ini:
     if not features:
         raise DataError(f"{path}: no section [feature] with features, expected a moses.ini")
     weights = sections.get("weight", Section(len(lines) - (lines[-1] == "") - 1))
-    weight_rows = {text.split()[0].removesuffix("="): row for row, text in weights.values}
+    weight_rows = {files.split_words(text)[0].removesuffix("="): row for row, text in weights.values}
     parsed = parse_weights([(row + 1, text) for row, text in weights.values], path)
     return Ini(
         path=path,
@@ -254,7 +255,7 @@ def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
     sections: dict[str, Section] = {}
     current: Section | None = None
     for row, line in enumerate(lines):
-        text = line.partition("#")[0].strip()
+        text = line.partition("#")[0].strip(BLANKS)
         if text.startswith("["):
             name, bracket, _ = text[1:].partition("]")
             if not bracket:
@@ -281,7 +282,7 @@ def split_sections(path: str, lines: list[str]) -> dict[str, Section]:
 def parse_feature(path: str, row: int, text: str, counts: Counter[str]) -> FeatureLine:
     """Parse a line of [feature]. `row`: its index, from 0; `counts`: number of previous features of each
     kind, updated. DataError for a line that Moses would refuse."""
-    kind, *words = text.split()
+    kind, *words = files.split_words(text)
     location = f"{path}:{row + 1}"
     options: dict[str, str] = {}
     for word in words:
@@ -477,17 +478,17 @@ def with_options(line: str, changed: dict[str, str]) -> str:
                 f"{key}={value}: is not UTF-8, as a moses.ini must be; rename the file or its folder"
             )
         check_holds(f"{key}={value}", value)
-        if match := re.search(rf"(?<=\s){re.escape(key)}=\S*", text):
+        if match := re.search(rf"(?<=[ \t]){re.escape(key)}=[^ \t]*", text):
             text = f"{text[: match.start()]}{key}={value}{text[match.end() :]}"
         else:
-            text = f"{text.rstrip()} {key}={value}{' ' if mark else ''}"
+            text = f"{text.rstrip(BLANKS)} {key}={value}{' ' if mark else ''}"
     return text + mark + comment + end
 
 
 def check_holds(location: str, path: str, blanks: bool = False) -> None:
     """ConfigError, beginning with `location`, for a path with #, which starts a comment, or unless `blanks`
     is set with a blank, which ends an option."""
-    if "#" in path or (len(path.split()) > 1 and not blanks):
+    if "#" in path or (set(path) & set(BLANKS) and not blanks):
         raise ConfigError(
             f"{location}: contains {'#' if '#' in path else 'a blank'}, which a moses.ini cannot hold; "
             "rename the file or its folder, or write this output beside the model"

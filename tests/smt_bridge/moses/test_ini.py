@@ -247,6 +247,17 @@ def test_a_number_sign_would_cut_a_path(tmp_path: Path) -> None:
         moses_ini.set_path(ini, "LM0", "my lm")
 
 
+def test_other_blanks_are_part_of_a_path(tmp_path: Path) -> None:
+    """As in Moses, only blanks and tabs end an option: NBSP is a character like others."""
+    ini = moses_ini.parse("moses.ini", PATHS_INI.split("\n"))
+    (tmp_path / "mon\u00a0lm\u3000").touch()
+    edited = moses_ini.set_path(ini, "LM0", "mon\u00a0lm\u3000")
+    again = moses_ini.set_path(edited, "LM0", "x")
+    assert edited.feature("LM0").options == again.feature("LM0").options | {"path": "mon\u00a0lm\u3000"}
+    moved = moses_ini.with_absolute_paths(edited, [tmp_path])
+    assert moved.feature("LM0").options["path"] == str(tmp_path / "mon\u00a0lm\u3000")
+
+
 def test_an_ini_that_moves_finds_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paths are resolved from the working directory, then from the ini's folder; missing files keep their
     path, and nothing changes if the ini stays in its folder."""
