@@ -21,6 +21,7 @@ from nmt.cli.arguments import InputPath
 from nmt.cli.options import Parser
 from nmt.errors import ConfigError, UserError
 from nmt.io import files
+from nmt.io.numbers import counted
 
 PROGRAM = "comet-score"
 
@@ -105,7 +106,8 @@ def read_scores(path: Path, names: Sequence[str], count: int) -> list[NDArray[np
         raise UserError(f"{PROGRAM}: its scores cannot be read ({error}); is it version 2?") from error
     for values in scores:
         if len(values) != count:
-            raise UserError(f"{PROGRAM}: {len(values)} scores for {count} sentences; is it version 2?")
+            mismatch = f"{counted(len(values), 'score')} for {counted(count, 'sentence')}"
+            raise UserError(f"{PROGRAM}: {mismatch}; is it version 2?")
         if not np.isfinite(values).all():
             raise UserError(
                 f"{PROGRAM}: the score of a sentence is not a finite number; is the model damaged?"

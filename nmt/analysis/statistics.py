@@ -26,7 +26,7 @@ from nmt.analysis.systems import (
 )
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.io import files, numbers
 from nmt.io.files import check_texts
 from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_lengths, check_tokenizer, ter_scores
@@ -157,9 +157,9 @@ def paired_bootstrap(
     `names`: of the systems; `systems` and `references` are lists of lines; `samples`: number of test sets
     drawn; `lowercase` compares without regard to case. Every call draws the same samples (sacreBLEU's seed),
     and silences sacreBLEU's log.
-    ConfigError for an unknown tokenizer; DataError if lengths differ, those of `names` and `systems`, too,
-    and for a system whose output equals the baseline's, which sacreBLEU cannot test; TypeError for a str
-    instead of a list."""
+    ConfigError for an unknown tokenizer, and without samples; DataError if lengths differ, those of `names`
+    and `systems`, too, and for a system whose output equals the baseline's, which sacreBLEU cannot test;
+    TypeError for a str instead of a list."""
     check_texts(systems, "systems")
     if not len(names) == len(systems) > 0:
         each = numbers.counted(len(names), "name"), numbers.counted(len(systems), "system")
@@ -170,6 +170,8 @@ def paired_bootstrap(
         if list(system) == list(systems[0]):
             raise DataError(f"{name}: the same output as {names[0]}; there is nothing to compare")
     check_tokenizer(tokenize)
+    if samples < 1:
+        raise ConfigError(f"samples={samples}: expected 1 or more")
     metrics = {
         "BLEU": BLEU(tokenize=tokenize, lowercase=lowercase),
         "chrF2": CHRF(lowercase=lowercase),

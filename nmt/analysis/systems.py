@@ -18,6 +18,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.formats import nbest
 from nmt.io import files
 from nmt.io.files import check_lines
+from nmt.io.numbers import counted
 from nmt.metrics import (
     DEFAULT_TOKENIZER,
     BleuScore,
@@ -246,7 +247,9 @@ def check_names(names: Sequence[str] | None, values: Sequence[str], what: str) -
     """ConfigError unless --names has as many entries as `values`, which messages call `what`, and if two of
     the names, without --names two of `values`, are equal: results are stored by name."""
     if names and len(names) != len(values):
-        raise ConfigError(f"--names: {len(names)} names for {len(values)} {what}; give one for each")
+        raise ConfigError(
+            f"--names: {counted(len(names), 'name')}, expected {len(values)}; give one for each of the {what}"
+        )
     for name, count in Counter(names or values).items():
         if count > 1:
             raise ConfigError(f"two {what} have the same name, {name}; give different ones with --names")

@@ -8,7 +8,7 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.io import mapped
-from nmt.io.numbers import shown
+from nmt.io.numbers import counted, shown
 from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
 from smt_bridge.moses.ini import UNTUNED, WEIGHT_FILE, FeatureLine, Ini, find_table, tuned_names
@@ -205,7 +205,8 @@ def weight_problems(ini: Ini) -> Iterator[str]:
         elif len(values) != feature.scores:
             location = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
             yield (
-                f"{location}: {feature.name} has {len(values)} weights, but num-features={feature.scores}; "
+                f"{location}: {feature.name} has {counted(len(values), 'weight')}, but "
+                f"num-features={feature.scores}; "
                 f"Moses stops at it; give {feature.scores}"
             )
         elif not any(values) and feature.kind != UNTUNED and feature.name not in combined:

@@ -146,7 +146,7 @@ def test_scores_that_are_not_those_of_the_program(tmp_path: Path) -> None:
         with pytest.raises(UserError, match="is it version 2"):
             comet.read_scores(path, ["0"], 1)
     path.write_text('{"0": [{"COMET": 1}], "1": [{"COMET": 1}, {"COMET": 1}]}', encoding="utf-8")
-    with pytest.raises(UserError, match="2 scores for 1 sentences"):
+    with pytest.raises(UserError, match="2 scores for 1 sentence"):
         comet.read_scores(path, ["0", "1"], 1)
     path.write_text('{"0": [{"COMET": NaN}]}', encoding="utf-8")
     with pytest.raises(UserError, match="not a finite number"):

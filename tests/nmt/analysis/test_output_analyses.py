@@ -211,7 +211,7 @@ SUBSETS = "subsets -q -r r --hypothesis good --vocabulary"
         ("by-length -q -s s -r r --hypothesis bad.nbest", "sentence 1 is missing"),
         ("by-length -q -s s -r r --hypothesis short", "short: 1 line, but s has 4"),
         ("by-length -q -s none -r r --hypothesis good --bleu-tokenize nonsense", "nonsense"),
-        ("by-length -q -s s -r r --hypothesis good --names a b", "2 names for 1 systems"),
+        ("by-length -q -s s -r r --hypothesis good --names a b", "2 names, expected 1"),
         ("by-length -q -s s -r r --hypothesis good good --names a a", "two systems have the same name, a;"),
         ("ngrams -q -r r --hypothesis good good", "two systems have the same name, good;"),
         ("curves -q . . --names a a", "two runs have the same name, a;"),

@@ -23,7 +23,7 @@ from nmt.analysis.statistics import (
     resampled_sums,
 )
 from nmt.analysis.systems import SystemOutput, TestSet
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.metrics import corpus_bleu
 from tests.spaceless import japanese
 
@@ -212,6 +212,8 @@ def test_equal_scores_do_not_differ_significantly() -> None:
     """Outputs that differ in case alone, which neither the scores nor TER regard."""
     test = TestSet(REFERENCES, [REFERENCES], lowercase=True)
     lower, upper = HYPOTHESES, [line.upper() for line in HYPOTHESES]
+    with pytest.raises(ConfigError, match="samples=0: expected 1 or more"):
+        paired_bootstrap(["lower", "upper"], [lower, upper], [REFERENCES], samples=0)
     rows, _ = paired_bootstrap(["lower", "upper"], [lower, upper], [REFERENCES], samples=20, lowercase=True)
     assert (rows[0].p, rows[0].chrf_p, rows[1].p, rows[1].chrf_p) == (None, None, 1, 1)
     systems = [SystemOutput(lines[0], lines, test) for lines in (lower, upper)]

@@ -21,7 +21,7 @@ def system(tmp_path: Path) -> Path:
 
 PROBLEMS = {
     "columns": (("num-features=2", "num-features=3"), "TM0 has num-features=3, but t has 2 scores per line"),
-    "weights": (("TM0= 0.2  0.3", "TM0= 0.2"), "TM0 has 1 weights, but num-features=2"),
+    "weights": (("TM0= 0.2  0.3", "TM0= 0.2"), "TM0 has 1 weight, but num-features=2"),
     "no weights": (("TM0= 0.2  0.3\n", ""), "TM0 has no line in [weight]; Moses silently uses 1"),
     "name": (("TM0", "Translation_Model0"), "split names at '_'"),
     "path": (("path=lm", "path=nowhere"), "path=nowhere of LM0 does not exist"),
