@@ -186,14 +186,14 @@ class TablePairs:
     def keep(self, threshold: float) -> Bools:
         """Decide which pairs stay: (rows,), in the order in which they were added. `threshold`: relative
         entropy, in natural logarithms, below which a pair goes."""
-        source, target = (np.array(words, np.int32) for words in self.words)
-        source_bounds, target_bounds = (np.array(bounds, np.int64) for bounds in self.bounds)
+        source, target = map(np.asarray, self.words)  # no copies
+        source_bounds, target_bounds = map(np.asarray, self.bounds)
         joint = np.array(self.joint, np.float64)
         keep = np.ones(len(joint), np.bool_)
         order = np.argsort(np.diff(source_bounds), kind="stable")
         with np.errstate(over="ignore"):  # keys wrap around
             prune_composed(
-                source, target, source_bounds, target_bounds, order, np.array(self.log_p),
+                source, target, source_bounds, target_bounds, order, np.asarray(self.log_p),
                 joint / max(1.0, joint.sum()), threshold, keep,
             )  # fmt: skip
         return keep
