@@ -13,7 +13,7 @@ from threading import Thread
 import pytest
 
 from nmt.io import files
-from tests.conftest import BIN, Command
+from tests.conftest import BIN, HANG, Command
 
 # ---- test streams ------------------------------------------------------------------------------------------
 
@@ -25,7 +25,7 @@ PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """A line of the shell; $B is the folder of the commands."""
     return subprocess.run(
-        ["sh", "-c", line], capture_output=True, text=True, timeout=60, cwd=folder,
+        ["sh", "-c", line], capture_output=True, text=True, timeout=HANG, cwd=folder,
         env={**os.environ, "B": str(BIN)}, check=False,
     )  # fmt: skip
 

@@ -217,7 +217,7 @@ def wait(browser: "Chrome", condition: Callable[[], bool]) -> None:
     """Until the browser has drawn."""
     from selenium.webdriver.support.wait import WebDriverWait
 
-    WebDriverWait(browser, 20, 0.05).until(lambda _: condition())
+    WebDriverWait(browser, 120, 0.05).until(lambda _: condition())
 
 
 def test_differences_from_the_reference_are_marked(browser: "Chrome") -> None:

@@ -319,7 +319,7 @@ def test_killed_with_two_workers(
     left = children(process.pid)
     os.kill(process.pid if victim == "parent" else left[-1], signal.SIGKILL)
     assert process.wait() == (-signal.SIGKILL if victim == "parent" else 2)
-    until(lambda: not any(Path(f"/proc/{child}").exists() for child in left), 20)
+    until(lambda: not any(Path(f"/proc/{child}").exists() for child in left), 120)
     assert not (tmp_path / "o").exists()
     assert in_small_chunks(*arguments, tmp_path / "o", "--resume").wait() == 0
     assert (tmp_path / "o").read_bytes() == (scored / "whole").read_bytes() and not job.exists()

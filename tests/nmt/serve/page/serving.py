@@ -210,7 +210,7 @@ class Page:
     def until(self, condition: Callable[[], object]) -> None:
         from selenium.webdriver.support.wait import WebDriverWait
 
-        WebDriverWait(self.browser, 20, 0.05).until(lambda _: condition())
+        WebDriverWait(self.browser, 120, 0.05).until(lambda _: condition())
 
     def one(self, selector: str) -> "WebElement":
         return self.browser.find_element("css selector", selector)
