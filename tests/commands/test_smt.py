@@ -298,7 +298,7 @@ def test_a_student_is_added_to_a_finished_system(
         decide(folder)
     done = command(*given)
     assert done.returncode == 0, done.stderr
-    assert "60 of 200 pairs are translated, the others keep their reference; 4 of 4 mono" in done.stdout
+    assert "60 of 200 pairs are translated, the others have their reference; 4 of 4 mono" in done.stdout
     before, after = system(built), system(once)
     assert {name for name in after if before.get(name) != after[name]} == {
         "system.json", *(name for name in after if name.startswith("fast/"))

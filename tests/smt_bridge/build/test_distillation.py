@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from nmt.io import files
+from nmt.runs.run import BeamTranslation
+from nmt.runs.torch_run import TorchRun
 from smt_bridge import train_system
 from smt_bridge.build import corpus, distillation, training
 from smt_bridge.build.config import Build
@@ -19,7 +21,11 @@ from smt_bridge.build.distillation import (
     choose,
     fit,
     line_groups,
+    nearest_text,
+    remaining_group,
+    share_with_network,
     train_without,
+    translate_by_network,
     translate_groups,
     write_text,
 )  # fmt: skip
@@ -60,6 +66,17 @@ def test_no_stack_is_measured_that_is_not_needed() -> None:
         pytest.fail("measured the next one")
 
     assert fit(5, 0, speeds(), 10).stack == 50
+
+
+def test_pairs_without_time_are_the_networks() -> None:
+    """All together take the time that the system's pairs took."""
+    plan = fit(80, 0, iter(SPEEDS), 10)
+    shared = share_with_network(plan, 0.05)
+    assert not plan.by_network and shared.by_network and shared.translated == 30
+    assert shared.seconds == 30 * 0.25 + 50 * 0.05 == plan.seconds
+    assert share_with_network(plan, 1.0).translated == 1  # the system is faster, and still not alone
+    whole = fit(80, 0, iter(SPEEDS), 100)
+    assert share_with_network(whole, 0.05) == whole
 
 
 # ---- which translation -------------------------------------------------------------------------------------
@@ -115,6 +132,45 @@ def test_each_line_of_the_plan_is_in_one_group() -> None:
     for group in parts:
         assert group.lines == [texts[number] for number in group.numbers]
         assert all(number % distillation.PARTS == group.part for number in group.numbers)
+
+
+def test_the_pairs_of_no_group() -> None:
+    texts = pairs(9)
+    groups = [LineGroup(0, [4, 0], [texts[4], texts[0]]), LineGroup(None, [1, 2], pairs(2))]
+    others = remaining_group(groups, texts)
+    assert others.numbers == [1, 2, 3, 5, 6, 7, 8] and others.lines == [texts[n] for n in others.numbers]
+    assert others.part is not None  # they are pairs
+
+
+def test_the_networks_translation_is_the_nearest_without_unknown_words() -> None:
+    candidates = [BeamTranslation(line.split(), 0.0, 0.0) for line in ("a b", "a <unk> c d", "a b c", "b")]
+    assert nearest_text(candidates, "a b c d") == "a b c"
+    assert nearest_text(candidates, "a b") == "a b"
+    assert nearest_text(candidates[1:2], "a <unk> c d") == ""
+
+
+@pytest.mark.ci
+def test_other_pairs_are_translated_by_the_attention_model(
+    tmp_path: Path, grammar: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one by one; what is translated is not translated again."""
+    made = Build(config(tmp_path, grammar, 60, workers=2), small_plan("attention"))
+    corpus.prepare(made)
+    training.train_all(made)
+    monkeypatch.setattr(distillation, "NETWORK_CHUNK", 4)
+    numbers, texts = [1, 2, 5, 8, 13, 21, 34, 55, 59], BuildTexts(made.work)
+    lines = translate_by_network(made, numbers)
+    target = texts.sides(made.config)[1]
+    run = TorchRun.of(made.work / training.NETWORKS / "attention").for_text(tokenized=True)
+    for number, line in zip(numbers, lines, strict=True):
+        source, reference = (texts.lines(f"train.{side}")[number] for side in ("source", "target"))
+        [candidates] = run.n_best([source], distillation.NETWORK_BEAM)
+        assert line == target.text(nearest_text(candidates, reference).split(" "))
+    assert any(lines)
+    folder = made.work / distillation.NETWORK
+    files.write_text(folder / "4", ["x", "", "y z", "."])
+    (folder / "8").unlink()
+    assert translate_by_network(made, numbers) == [*lines[:4], "X", "", "Y z", ".", lines[8]]
 
 
 @pytest.mark.parametrize("references", [False, True])

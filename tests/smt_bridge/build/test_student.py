@@ -63,7 +63,7 @@ def test_what_is_decided_is_shown(tmp_path: Path) -> None:
     files.write_text(made.work / student.TRAINING, [json.dumps(asdict(training))])
     assert distillation.read_plan(made) == plan and student.read_training(made.work) == training
     shown = "\n".join(student.plan_lines(made))
-    assert "900 of 1,000 pairs are translated, the others keep their reference; 0 of 50 mono" in shown
+    assert "900 of 1,000 pairs are translated, the others have their reference; 0 of 50 mono" in shown
     assert "1,234 updates, 5.5 epochs" in shown and "besides the budget" in shown
     seconds = student.planned_seconds(made)
     assert seconds["student-text"] == round(77 + distillation.tables_seconds(made.plan))
