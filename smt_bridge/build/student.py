@@ -13,11 +13,14 @@ student/packaged        written last
 
 import importlib.util
 import logging
+import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -72,6 +75,8 @@ QUANTIZATION = "int8"
 RATED = 50  # lines of the development set by which the system's speed is measured
 VALIDATIONS = 20
 LEAST = 50  # updates of a training, however little time is left
+PROCESSES = PARALLEL_TRAININGS  # that train the student; two threads of one are hardly faster than one thread
+LOOPBACK = ("lo", "lo0")  # network interface by which the processes meet, on Linux and macOS
 MEASURED = cost.SECONDS  # seconds for which the speed of the training is measured
 
 
@@ -83,7 +88,7 @@ class StudentRecipe:
     """Settings of the student for texts of at least `pairs` pairs, besides those of the preset."""
 
     pairs: int  # size of the smallest text that gets the recipe
-    batch: int  # sentences
+    batch: int  # sentences of an update, a share of them for each process
     most: float  # epochs, however much time there is
     merges: int  # of BPE
 
@@ -202,6 +207,8 @@ class StudentTask:
     seconds: float  # for the training
     most: float  # epochs
     measured: float  # seconds for which its speed is measured
+    port: int  # at which the processes meet
+    rank: int = 0  # of the process, from 0; the first one decides, saves and exports
 
 
 def train(build: Build) -> None:
@@ -213,11 +220,18 @@ def train(build: Build) -> None:
     pairs = files.count_lines(str(build.work / SOURCE))
     left = 60 * build.config.student_minutes - budget.read_times(build.work).get("student-text", 0.0)
     left -= planned_seconds(build)["student-package"]
-    task = StudentTask(training_content(build, pairs), left, recipe(pairs).most, MEASURED)
+    task = StudentTask(training_content(build, pairs), left, recipe(pairs).most, MEASURED, free_port())
+    tasks = [replace(task, rank=rank) for rank in range(PROCESSES)]
     if read_training(build.work) is None:
-        # Measuring draws random numbers and sets up torch, so that it is done in a process of its own.
-        run_tasks(build, plan_training, [task])
-    run_tasks(build, train_student, [task])
+        # Measuring draws random numbers and sets up torch, so that it is done in processes of their own.
+        run_tasks(build, plan_training, tasks, PROCESSES)
+    run_tasks(build, train_student, tasks, PROCESSES)
+
+
+def free_port() -> int:
+    """A port of this machine that no program listens to."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def training_content(build: Build, pairs: int) -> Content:
@@ -230,7 +244,7 @@ def training_content(build: Build, pairs: int) -> Content:
     return {
         "run": RUN,
         "seed": build.config.seed,
-        "threads": PARALLEL_TRAININGS,
+        "threads": 1,
         "matmul": build.plan.matmul,
         "data": {
             "train_source": SOURCE,
@@ -241,20 +255,23 @@ def training_content(build: Build, pairs: int) -> Content:
             **text,
         },
         "training": {
-            "batch_size": chosen.batch, "schedule": "linear", "max_epochs": 0, "patience": 0, "keep": 1,
-            "dev_beam": 1, "metric": "bleu", "tensorboard": False, "max_steps": LEAST, "warmup": 0,
+            "batch_size": chosen.batch // PROCESSES, "update_batches": PROCESSES, "schedule": "linear",
+            "max_epochs": 0, "patience": 0, "keep": 1, "dev_beam": 1, "metric": "bleu", "tensorboard": False,
+            "max_steps": LEAST, "warmup": 0,
         },
     }  # fmt: skip
 
 
 def plan_training(task: StudentTask) -> None:
-    """Measure the speed of the training, and decide how long it takes: writes TRAINING."""
+    """Measure the speed of the training while the other processes do, too, and decide how long it takes: the
+    first process writes TRAINING."""
     config = config_file.from_mapping(task.content, TRANSFORMER)
     with tempfile.TemporaryDirectory() as folder:
         report = inspect_pairs(SOURCE, TARGET)
         measured = cost.measure(config, report.sides, Path(folder), task.measured)
-    plan = training_length(measured, task.seconds, task.most)
-    write_record(Path(TRAINING), plan)
+    if task.rank == 0:
+        together = replace(measured, seconds=measured.seconds / PROCESSES)  # they share the work of an update
+        write_record(Path(TRAINING), training_length(together, task.seconds, task.most))
 
 
 def training_length(measured: cost.Cost, seconds: float, most: float) -> StudentTraining:
@@ -273,22 +290,33 @@ def training_length(measured: cost.Cost, seconds: float, most: float) -> Student
 
 
 def train_student(task: StudentTask) -> None:
-    """Train or resume the student, then export its best checkpoint; without CTranslate2 copy it."""
+    """Train or resume the student together with the other processes; then the first exports its best
+    checkpoint, or copies it without CTranslate2."""
     length, exported = read_training(Path()), Path(EXPORTED)
     assert length
     training = cast(Content, task.content["training"]) | {
         "max_steps": length.updates, "validate_every": length.every, "warmup": length.warmup,
     }  # fmt: skip
     content = task.content | {"training": training}
-    with log_to(FOLDER):
+    os.environ |= team_environment(task)
+    with log_to(FOLDER) if task.rank == 0 else nullcontext():
         run_training(config_file.from_mapping(content, TRANSFORMER))
-        if run_directory.exists(exported):
+        if task.rank > 0 or run_directory.exists(exported):
             return
         if importlib.util.find_spec("ctranslate2"):
             export = cast(Callable[[Path, Path, str, str], str], EXPORT.load())
             export(Path(RUN), exported, "best", QUANTIZATION)
         else:
             checkpoint.write_average(Path(RUN), exported, [run_directory.find_step(Path(RUN), "best")])
+
+
+def team_environment(task: StudentTask) -> dict[str, str]:
+    """The environment in which torchrun would start this process; see nmt/training/parallel.py."""
+    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(task.port)}
+    loopback = [name for _, name in socket.if_nameindex() if name in LOOPBACK]
+    interface = {"GLOO_SOCKET_IFNAME": loopback[0]} if loopback else {}
+    numbers = {"RANK": task.rank, "LOCAL_RANK": task.rank, "WORLD_SIZE": PROCESSES}
+    return place | interface | {name: str(number) for name, number in numbers.items()}
 
 
 def share(build: Build) -> float:

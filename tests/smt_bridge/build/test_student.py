@@ -1,6 +1,7 @@
 """The student of a build: its time, how long it is trained, and what must stay the same."""
 
 import json
+import socket
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from smt_bridge.build import distillation, student
 from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.distillation import StudentPlan
 from smt_bridge.build.plan import CorpusSizes
-from smt_bridge.build.student import StudentTraining, training_length
+from smt_bridge.build.student import StudentTask, StudentTraining, training_length
 from tests.smt_bridge.build.builds import small_plan
 
 
@@ -68,6 +69,19 @@ def test_what_is_decided_is_shown(tmp_path: Path) -> None:
     seconds = student.planned_seconds(made)
     assert seconds["student-text"] == round(77 + distillation.tables_seconds(made.plan))
     assert seconds["student"] == 99
+
+
+def test_the_processes_of_a_training_find_each_other() -> None:
+    """Over the loopback interface, and without torchrun, which may restart them."""
+    with socket.create_server(("127.0.0.1", student.free_port())) as server:  # it is free
+        port = server.getsockname()[1]
+    tasks = [StudentTask({}, 1.0, 1.0, 1.0, port, rank) for rank in range(student.PROCESSES)]
+    variables = [student.team_environment(task) for task in tasks]
+    assert [row["RANK"] for row in variables] == [row["LOCAL_RANK"] for row in variables] == ["0", "1"]
+    for row in variables:
+        assert (row["WORLD_SIZE"], row["MASTER_ADDR"], row["MASTER_PORT"]) == ("2", "127.0.0.1", str(port))
+        assert row.get("GLOO_SOCKET_IFNAME", "lo") in student.LOOPBACK
+        assert not any(name.startswith("TORCHELASTIC") for name in row)
 
 
 # ---- settings ----------------------------------------------------------------------------------------------
