@@ -91,13 +91,15 @@ class StudentRecipe:
     batch: int  # sentences of an update, a share of them for each process
     most: float  # epochs, however much time there is
     merges: int  # of BPE
+    rate: float  # learning rate
 
 
-# The first is the preset's own. The smaller ones have not been compared with others.
+# The preset's own batch of 256 learns more slowly: after two epochs of Multi30k greedy dev BLEU is 15.8, with
+# 128 pairs 25.9, with 64 23.9. The rate goes with the root of the batch. The others have not been compared.
 RECIPES = (
-    StudentRecipe(15_000, batch=256, most=70, merges=8000),
-    StudentRecipe(4000, batch=128, most=100, merges=4000),
-    StudentRecipe(0, batch=64, most=150, merges=2000),
+    StudentRecipe(15_000, batch=128, most=70, merges=8000, rate=0.0035),
+    StudentRecipe(4000, batch=128, most=100, merges=4000, rate=0.0035),
+    StudentRecipe(0, batch=64, most=150, merges=2000, rate=0.0025),
 )
 
 
@@ -257,7 +259,7 @@ def training_content(build: Build, pairs: int) -> Content:
         "training": {
             "batch_size": chosen.batch // PROCESSES, "update_batches": PROCESSES, "schedule": "linear",
             "max_epochs": 0, "patience": 0, "keep": 1, "dev_beam": 1, "metric": "bleu", "tensorboard": False,
-            "max_steps": LEAST, "warmup": 0,
+            "max_steps": LEAST, "warmup": 0, "learning_rate": chosen.rate,
         },
     }  # fmt: skip
 

@@ -103,6 +103,10 @@ def test_other_settings_of_a_student_are_refused(tmp_path: Path) -> None:
             student.open_folder(Build(replace(made.config, **{name: value}), made.plan))  # type: ignore[arg-type]
 
 
-def test_the_larger_a_text_the_larger_its_batches() -> None:
-    batches = [student.recipe(pairs).batch for pairs in (0, 5000, 29_000)]
-    assert batches == sorted(batches) and len({*batches}) == 3
+def test_the_larger_a_text_the_larger_its_batches_and_vocabulary() -> None:
+    """And the fewer its epochs. Each process has the same share of a batch."""
+    recipes = [student.recipe(pairs) for pairs in (0, 5000, 29_000)]
+    assert recipes == sorted(recipes, key=lambda row: row.batch)
+    assert recipes == sorted(recipes, key=lambda row: row.merges)
+    assert recipes == sorted(recipes, key=lambda row: -row.most)
+    assert len({*recipes}) == 3 and all(row.batch % student.PROCESSES == 0 for row in recipes)
