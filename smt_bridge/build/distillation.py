@@ -276,7 +276,7 @@ def share_with_network(plan: StudentPlan, seconds: float) -> StudentPlan:
         return plan
     each = plan.seconds / (plan.translated + plan.translated_monolingual)
     time_left = plan.translated * each - plan.pairs * seconds
-    translated = max(1, int(time_left / max(1e-9, each - seconds))) if each > seconds else 1
+    translated = max(1, int(time_left / max(1e-9, each - seconds)))  # 1 where the system is as fast
     total = translated * each + (plan.pairs - translated) * seconds
     return replace(plan, translated=translated, seconds=round(total, 1), by_network=True)
 

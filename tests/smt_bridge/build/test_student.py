@@ -4,6 +4,7 @@ import json
 import socket
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,6 +83,36 @@ def test_the_processes_of_a_training_find_each_other() -> None:
         assert (row["WORLD_SIZE"], row["MASTER_ADDR"], row["MASTER_PORT"]) == ("2", "127.0.0.1", str(port))
         assert row.get("GLOO_SOCKET_IFNAME", "lo") in student.LOOPBACK
         assert not any(name.startswith("TORCHELASTIC") for name in row)
+
+
+def test_the_first_process_decides_and_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An update takes one process two seconds here, both of them one. The others only train with it."""
+    made, exports, trained = build(tmp_path), list[str](), list[dict[str, str]]()
+    monkeypatch.chdir(tmp_path)
+    for name in (student.FOLDER, student.LOGS):
+        Path(name).mkdir()
+    monkeypatch.setattr(student, "inspect_pairs", lambda source, target: SimpleNamespace(sides=()))
+    monkeypatch.setattr(student.cost, "measure", lambda *given: COST)
+    monkeypatch.setattr(student.os, "environ", {})
+    monkeypatch.setattr(student, "run_training", lambda config: trained.append(dict(student.os.environ)))
+    monkeypatch.setattr(student.checkpoint, "write_average", lambda *given: exports.append("copy"))
+    monkeypatch.setattr(
+        student, "EXPORT", SimpleNamespace(load=lambda: lambda *given: exports.append("made"))
+    )
+    content = student.training_content(made, 29_000)
+    training = content["training"]
+    assert isinstance(training, dict) and training["update_batches"] == student.PROCESSES
+    assert training["batch_size"] * student.PROCESSES == student.recipe(29_000).batch
+    tasks = [StudentTask(content, 1060, 1000, 1.0, 1, rank) for rank in (1, 0)]
+    student.plan_training(tasks[0])
+    assert student.read_training(Path()) is None
+    student.plan_training(tasks[1])
+    assert student.read_training(Path()) == training_length(replace(COST, seconds=10.0), 1060, 1000)
+    student.train_student(tasks[0])
+    assert not exports
+    monkeypatch.setattr(student.run_directory, "find_step", lambda run, which: run)
+    student.train_student(tasks[1])
+    assert len(exports) == 1 and [row["RANK"] for row in trained] == ["1", "0"]
 
 
 # ---- settings ----------------------------------------------------------------------------------------------

@@ -256,6 +256,12 @@ def test_other_blanks_are_part_of_a_path(tmp_path: Path) -> None:
     assert edited.feature("LM0").options == again.feature("LM0").options | {"path": "mon\u00a0lm\u3000"}
     moved = moses_ini.with_absolute_paths(edited, [tmp_path])
     assert moved.feature("LM0").options["path"] == str(tmp_path / "mon\u00a0lm\u3000")
+    last = moses_ini.parse("moses.ini", ["[feature]", "KENLM name=LM0 path=lm\u3000", "[weight]", "LM0= 1"])
+    assert last.feature("LM0").options["path"] == "lm\u3000"
+    longer = moses_ini.set_path(last, "LM0", "classes", "classes")
+    assert longer.lines[1] == "KENLM name=LM0 path=lm\u3000 classes=classes"
+    with pytest.raises(ConfigError, match="contains a blank"):
+        moses_ini.set_path(last, "LM0", " lm")
 
 
 def test_an_ini_that_moves_finds_the_same_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
