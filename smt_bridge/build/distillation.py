@@ -87,7 +87,7 @@ class StudentPlan:
 
     @property
     def others(self) -> str:
-        """What the target is of pairs that the system does not translate."""
+        """Target side of the pairs that the system does not translate, in words."""
         return "the attention model's translation" if self.by_network else "their reference"
 
 
@@ -430,8 +430,8 @@ def translate_network_task(task: NetworkTask) -> None:
 
 def nearest_text(candidates: Sequence[BeamTranslation], reference: str) -> str:
     """The text of the candidate that is nearest to a reference; empty if all have an unknown word."""
-    known = [candidate.words for candidate in candidates if SPECIALS[UNK] not in candidate.words]
-    return " ".join(known[nearest(known, reference.split())[0]]) if known else ""
+    complete = [candidate.words for candidate in candidates if SPECIALS[UNK] not in candidate.words]
+    return " ".join(complete[nearest(complete, reference.split())[0]]) if complete else ""
 
 
 def write_text(

@@ -314,11 +314,11 @@ def train_student(task: StudentTask) -> None:
 
 def team_environment(task: StudentTask) -> dict[str, str]:
     """The environment in which torchrun would start this process; see nmt/training/parallel.py."""
-    place = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(task.port)}
+    address = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(task.port)}
     loopback = [name for _, name in socket.if_nameindex() if name in LOOPBACK]
     interface = {"GLOO_SOCKET_IFNAME": loopback[0]} if loopback else {}
     numbers = {"RANK": task.rank, "LOCAL_RANK": task.rank, "WORLD_SIZE": PROCESSES}
-    return place | interface | {name: str(number) for name, number in numbers.items()}
+    return address | interface | {name: str(number) for name, number in numbers.items()}
 
 
 def share(build: Build) -> float:

@@ -1,6 +1,7 @@
 """The student of a build: its time, how long it is trained, and what must stay the same."""
 
 import json
+import os
 import socket
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from smt_bridge.build.config import Build, BuildConfig
 from smt_bridge.build.distillation import StudentPlan
 from smt_bridge.build.plan import CorpusSizes
 from smt_bridge.build.student import StudentTask, StudentTraining, training_length
+from smt_bridge.build.training import LOGS
 from tests.smt_bridge.build.builds import small_plan
 
 
@@ -89,13 +91,17 @@ def test_the_first_process_decides_and_exports(tmp_path: Path, monkeypatch: pyte
     """An update takes one process two seconds here, both of them one. The others only train with it."""
     made, exports, trained = build(tmp_path), list[str](), list[dict[str, str]]()
     monkeypatch.chdir(tmp_path)
-    for name in (student.FOLDER, student.LOGS):
+    for name in (distillation.FOLDER, LOGS):
         Path(name).mkdir()
-    monkeypatch.setattr(student, "inspect_pairs", lambda source, target: SimpleNamespace(sides=()))
-    monkeypatch.setattr(student.cost, "measure", lambda *given: COST)
-    monkeypatch.setattr(student.os, "environ", {})
-    monkeypatch.setattr(student, "run_training", lambda config: trained.append(dict(student.os.environ)))
-    monkeypatch.setattr(student.checkpoint, "write_average", lambda *given: exports.append("copy"))
+    monkeypatch.setattr(
+        "smt_bridge.build.student.inspect_pairs", lambda source, target: SimpleNamespace(sides=())
+    )
+    monkeypatch.setattr("nmt.training.cost.measure", lambda *given: COST)
+    monkeypatch.setattr("os.environ", dict(os.environ))
+    monkeypatch.setattr(
+        "smt_bridge.build.student.run_training", lambda config: trained.append(dict(os.environ))
+    )
+    monkeypatch.setattr("nmt.runs.checkpoint.write_average", lambda *given: exports.append("copy"))
     monkeypatch.setattr(
         student, "EXPORT", SimpleNamespace(load=lambda: lambda *given: exports.append("made"))
     )
@@ -110,7 +116,7 @@ def test_the_first_process_decides_and_exports(tmp_path: Path, monkeypatch: pyte
     assert student.read_training(Path()) == training_length(replace(COST, seconds=10.0), 1060, 1000)
     student.train_student(tasks[0])
     assert not exports
-    monkeypatch.setattr(student.run_directory, "find_step", lambda run, which: run)
+    monkeypatch.setattr("nmt.runs.directory.find_step", lambda run, which: run)
     student.train_student(tasks[1])
     assert len(exports) == 1 and [row["RANK"] for row in trained] == ["1", "0"]
 
