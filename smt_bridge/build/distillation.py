@@ -26,7 +26,6 @@ import numpy as np
 from nmt.compute import device
 from nmt.io import files
 from nmt.runs.run import BeamTranslation
-from nmt.runs.torch_run import TorchRun
 from nmt.search.config import BeamConfig
 from nmt.text.clean import reason_against
 from nmt.text.vocab import SPECIALS, UNK
@@ -36,7 +35,7 @@ from smt_bridge.build import evaluation
 from smt_bridge.build.config import Build, StepProgress, read_record, write_record
 from smt_bridge.build.corpus import LONGEST, RAW_LIMITS, TOKENIZED_LIMITS, BuildTexts, clean_pairs
 from smt_bridge.build.plan import Plan, Rates
-from smt_bridge.build.training import MODEL, NETWORKS, run_tasks, train_config
+from smt_bridge.build.training import MODEL, run_tasks, train_config
 from smt_bridge.build.tuning import HYBRID, sample_lines
 from smt_bridge.decoder import feature_lines
 from smt_bridge.decoder import system as systems
@@ -85,11 +84,6 @@ class StudentPlan:
     seconds: float  # estimated
     by_network: bool = False  # whether the attention model translates the other pairs
 
-    @property
-    def others(self) -> str:
-        """Target side of the pairs that the system does not translate, in words."""
-        return "the attention model's translation" if self.by_network else "their reference"
-
 
 def read_plan(build: Build) -> StudentPlan | None:
     """Read the plan; None if nothing has been decided yet."""
@@ -101,7 +95,8 @@ def describe_text(plan: StudentPlan) -> str:
     """Say what is translated, with which stack."""
     text = f"{plan.translated:,} of {plan.pairs:,} pairs are translated"
     if plan.translated < plan.pairs:
-        text += f", the others have {plan.others}"
+        others = "the attention model's translation" if plan.by_network else "their reference"
+        text += f", the others have {others}"
     if plan.monolingual:
         text += f"; {plan.translated_monolingual:,} of {plan.monolingual:,} monolingual lines"
     return f"{text}; stack {plan.stack}"
@@ -413,18 +408,15 @@ def translate_by_network(build: Build, numbers: Sequence[int]) -> list[str]:
         chunk, path = numbers[first : first + NETWORK_CHUNK], f"{NETWORK}/{first}"
         tasks.append(NetworkTask(path, [sources[n] for n in chunk], [references[n] for n in chunk]))
     run_tasks(build, translate_network_task, tasks, build.config.workers)
-    target = texts.sides(build.config)[1]
     lines = chain.from_iterable(files.read_lines(build.work / task.path) for task in tasks)
-    return [target.text(line.split(" ")) if line else "" for line in lines]
+    return evaluation.raw_lines(texts.sides(build.config)[1], lines)
 
 
 def translate_network_task(task: NetworkTask) -> None:
     """Translate the lines of a task, unless it is done. The current directory must be the folder of the
     build."""
     if not Path(task.path).exists():
-        device.set_up_device("cpu", 1, "mkl")
-        run = TorchRun.of(f"{NETWORKS}/attention").for_text(tokenized=True)
-        lists = run.n_best(task.sources, NETWORK_BEAM)
+        lists = evaluation.load_attention(Path()).n_best(task.sources, NETWORK_BEAM)
         files.write_text(task.path, map(nearest_text, lists, task.references))
 
 

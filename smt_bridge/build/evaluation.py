@@ -9,8 +9,9 @@ without it, cross-validated: weights of one half of the sentences choose the tra
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from smt_bridge.build.tuning import (
     read_result,
     sample_lines,
 )
+from smt_bridge.hybrid.side import TextSide
 from smt_bridge.tuning import loop
 from smt_bridge.tuning import pool as pools
 from smt_bridge.tuning.bleu import COLUMNS, BleuReferences, Stats, bleu
@@ -130,7 +132,11 @@ def read_evaluation(build: Build) -> Evaluation:
 def raw_translations(build: Build, name: str) -> list[str]:
     """Read the translations of the development set by system `name`, as raw text."""
     target = BuildTexts(build.work).sides(build.config)[1]
-    lines = files.read_lines(build.work / DEV / OUTPUTS / name)
+    return raw_lines(target, files.read_lines(build.work / DEV / OUTPUTS / name))
+
+
+def raw_lines(target: TextSide, lines: Iterable[str]) -> list[str]:
+    """Convert lines of words, as tables and networks have them, to raw text."""
     return [target.text(line.split(" ")) if line else "" for line in lines]
 
 
@@ -191,10 +197,14 @@ def translate_tuned(build: Build, name: str) -> Iterator[str]:
 
 def translate_alone(build: Build) -> list[str]:
     """Translate the development set with the attention model alone. Sets up torch: CPU, one thread."""
+    return load_attention(build.work).translate(comparison_lines(build, "dev.source"), BEAM)
+
+
+def load_attention(folder: Path) -> TorchRun:
+    """Load the attention model of the build in `folder`, to translate the words of the tables. Sets up torch:
+    CPU, one thread."""
     device.set_up_device("cpu", 1, "mkl")
-    run = TorchRun.of(build.work / NETWORKS / "attention").for_text(tokenized=True)
-    lines = comparison_lines(build, "dev.source")
-    return run.translate(lines, BEAM)
+    return TorchRun.of(folder / NETWORKS / "attention").for_text(tokenized=True)
 
 
 def ablation(

@@ -206,8 +206,7 @@ def weight_problems(ini: Ini) -> Iterator[str]:
             location = f"{ini.path}:{ini.weight_rows[feature.name] + 1}"
             yield (
                 f"{location}: {feature.name} has {counted(len(values), 'weight')}, but "
-                f"num-features={feature.scores}; "
-                f"Moses stops at it; give {feature.scores}"
+                f"num-features={feature.scores}; Moses stops at it; give {feature.scores}"
             )
         elif not any(values) and feature.kind != UNTUNED and feature.name not in combined:
             yield (
