@@ -206,7 +206,7 @@ class HybridSystem:
         return feature_lines.needs_torch(moses_ini.read(folder.read(Path(path)).ini))
 
     def more(self, path: str) -> dict[str, str]:
-        """The student of a system, if it has one and what computes it is installed."""
+        """The fast model of a system, if it has one and what computes it is installed."""
         fast = folder.read(Path(path)).fast
         if fast and run_directory.is_exported(fast) and find_spec("ctranslate2") is None:
             log.warning("%s: is not served: %s", fast, NO_ENGINE)

@@ -53,8 +53,7 @@ def load_translator(args: argparse.Namespace) -> "LineTranslator":
 
 
 def search_settings(args: argparse.Namespace) -> tuple[BeamConfig, SamplingConfig]:
-    beam = parse_settings(BeamConfig, args, allow_unknown=args.replace_unknown)
-    return beam, parse_settings(SamplingConfig, args, samples=args.sample or 1)
+    return parse_settings(BeamConfig, args), parse_settings(SamplingConfig, args, samples=args.sample or 1)
 
 
 class LineTranslator:

@@ -3,6 +3,7 @@
     version                  `nmt-run 2`; other formats are refused
     config.yaml              the resolved configuration
     source.vocab target.vocab, source.codes or source.spm, source.truecase ...    the text pipeline
+    lexicon                  translations of words by which unknown ones are replaced, if there is one
     origin.json              of a run that nmt-import has made: whose model it is
     ...                      other files that some kinds of models need: RUN_FILES
     inputs.json              stamps of the training and development files when the run was started
@@ -47,8 +48,8 @@ DATA, CURVES, UNFINISHED = "data", "tensorboard", "new.part"
 LINKS = "links"  # the folder below DATA with the links of guided alignment
 SIDES = [f"{side}.{kind}" for side in ("source", "target") for kind in ("vocab", "codes", "spm", "truecase")]
 RUN_FILES: Registry[object] = Registry("run file", {})  # files that some kinds of models have besides weights
-ORIGIN = "origin.json"
-TEXTS = (CONFIG, *SIDES, ORIGIN, *RUN_FILES)  # files that a model needs besides its weights
+ORIGIN, LEXICON = "origin.json", "lexicon"
+TEXTS = (CONFIG, *SIDES, LEXICON, ORIGIN, *RUN_FILES)  # files that a model needs besides its weights
 LAST = (INPUTS, STATE, INDEX, VERSION_FILE)  # these are renamed after all others, in this order
 WEIGHTS = re.compile(r"step-([0-9]{1,18})\.pt")
 CORPUS = re.compile(

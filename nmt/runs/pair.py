@@ -8,6 +8,7 @@ from typing import Any, Self, cast
 
 from nmt.errors import CheckpointError, DataError
 from nmt.runs import directory as run_directory
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig, TextPipeline
 from nmt.text.vocab import Vocab
 
@@ -94,3 +95,13 @@ def load_text(
     if side == "source":
         pipeline.tags = tuple(tags)
     return pipeline, vocab.with_tags(tags if side == "source" or shared_vocabulary else ())
+
+
+def load_lexicon(directory: Path) -> Lexicon | None:
+    """The translations by which a run replaces unknown words; None if it has none. CheckpointError if they
+    are damaged."""
+    path = directory / run_directory.LEXICON
+    try:
+        return Lexicon.load(path) if path.exists() else None
+    except DataError as error:
+        raise CheckpointError(f"{directory}: damaged run directory: {error}") from error

@@ -334,6 +334,12 @@ class Run(ABC):
         """Convert a target line to ids, without the end symbol."""
         return self.members[0].target_ids(line)
 
+    def fitted(self, config: BeamConfig) -> BeamConfig:
+        """Search settings for this run: UNK may be produced where it is replaced."""
+        return replace(
+            config, allow_unknown=config.allow_unknown or (self.unknown is not None and self.attends)
+        )
+
     def search(self, request: TranslationRequest, config: BeamConfig) -> list[list[FinishedHypothesis]]:
         """Search for translations of the lines of a request; the finished hypotheses of each, best first. A
         line without words has one empty hypothesis of probability 1. DataError for a line that is too long,
@@ -345,7 +351,7 @@ class Run(ABC):
         prefixes, constraints = request.prefixes, request.constraints
         translations = self.search_readings(
             [readings[index] for index in full],
-            config,
+            self.fitted(config),
             [self.target_ids(prefixes[index]) for index in full] if prefixes else None,
             [constraints[index] for index in full] if constraints else None,
             request.attention,

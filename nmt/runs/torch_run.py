@@ -17,7 +17,7 @@ from nmt.models.protocols import Layered, StepModel
 from nmt.runs import checkpoint
 from nmt.runs.checkpoint import SavedPair, SavedRun
 from nmt.runs.constraints import ConstraintMaker, Constraints, LineConstraints, search_lines
-from nmt.runs.pair import LanguagePair
+from nmt.runs.pair import LanguagePair, load_lexicon
 from nmt.runs.run import FREQUENT, Run
 from nmt.scoring import word_scores
 from nmt.search import FinishedHypothesis
@@ -83,9 +83,12 @@ class TorchRun(Run):
     def of(
         *directories: str | Path, which: str = "best", device: str = "cpu", threads: int = 0
     ) -> "TorchRun":
-        """Load runs. `threads` is ignored: torch has its own setting. CheckpointError as from
-        `checkpoint.load`, ConfigError for different target vocabularies."""
-        return TorchRun([checkpoint.load(directory, which, device) for directory in directories])
+        """Load runs; unknown words are replaced if the first one has a lexicon and attention. `threads` is
+        ignored: torch has its own setting. CheckpointError as from `checkpoint.load`, and for a damaged
+        lexicon; ConfigError for different target vocabularies."""
+        members = [checkpoint.load(directory, which, device) for directory in directories]
+        lexicon = load_lexicon(members[0].directory) if members[0].model.attends else None
+        return TorchRun(members, unknown=lexicon)
 
     @staticmethod
     def set_up(directory: str | Path, device: str) -> None:
@@ -115,8 +118,9 @@ class TorchRun(Run):
         return ids[0] if len(ids) == 1 else Reading(ids)
 
     def fitted(self, config: BeamConfig) -> BeamConfig:
-        """Settings with `rows` that suit the vocabulary, or the GPU, unless they are set."""
-        return config.fitted(len(self.members[0].target_words), self.model.device.type != "cpu")
+        """Settings as of any run, with `rows` that suit the vocabulary, or the GPU, unless they are set."""
+        vocabulary, on_gpu = len(self.members[0].target_words), self.model.device.type != "cpu"
+        return super().fitted(config).fitted(vocabulary, on_gpu)
 
     def search_readings(
         self,
@@ -126,7 +130,7 @@ class TorchRun(Run):
         constraints: Sequence[LineConstraints] | None,
         attention: bool,
     ) -> list[list[FinishedHypothesis]]:
-        return search_lines(self.model, readings, self.fitted(config), prefixes, constraints)
+        return search_lines(self.model, readings, config, prefixes, constraints)
 
     def draw(self, reading: Ids | Reading, config: SamplingConfig, number: int) -> list[FinishedHypothesis]:
         return sample(self.model, [reading], config, number)[0]

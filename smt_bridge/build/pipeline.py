@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import cast
@@ -17,6 +18,8 @@ from nmt.compute import device
 from nmt.errors import ConfigError, UserError
 from nmt.io import files, locks, manifest
 from nmt.io.progress import Progress, duration
+from nmt.runs import directory as run_directory
+from nmt.training import config_file
 from nmt.work import store
 from nmt.work.store import Step, Store, run_steps
 from smt_bridge import train_system
@@ -40,6 +43,7 @@ from smt_bridge.moses.ini import PATH_KEYS, Ini
 # The folder gets the full tables, not those filtered to the development set.
 
 
+ATTENTION = f"{NETWORKS}/attention"
 INI, REPORT, GLOSSARY = "moses.ini", "report.html", "glossary.tsv"
 FILES = (  # all that a build writes into the system's folder
     train_system.TABLE, "reordering-table.*.gz", train_system.LM, train_system.CLASSES, train_system.CLASS_LM,
@@ -63,8 +67,23 @@ def package(build: Build) -> None:
     if chosen == HYBRID:
         for network in build.plan.networks:
             copy_folder(build.work / NETWORKS / network.name, folder / NETWORKS / network.name)
+        if build.plan.has("attention"):
+            read_raw_text(build, folder / ATTENTION)
     moses_ini.write(folder / INI, ini)
     describe_system(build)
+
+
+def read_raw_text(build: Build, run: Path) -> None:
+    """Give the attention model of the system, `run`, the system's text processing, so that it translates raw
+    text alone. Its words in the search stay the same. UserError if a file cannot be written."""
+    config = config_file.read_run_config(run)
+    with run_directory.writing(run) as new:
+        for name, side_config in zip(SIDES, sides(build.config), strict=True):
+            settings = {key: getattr(side_config, key) for key in hybrid.TEXT}
+            setattr(config.data, name, replace(getattr(config.data, name), escaped=False, **settings))
+            if side_config.case == "truecase":
+                copy(BuildTexts(build.work).path(truecase_file(name)), new / f"{name}.truecase")
+        files.write_text(new / run_directory.CONFIG, [config_file.to_yaml(config).rstrip("\n")])
 
 
 def package_student(build: Build) -> None:
@@ -85,7 +104,7 @@ def describe_system(build: Build) -> None:
         HybridConfig(
             source, target, INI,
             glossary=GLOSSARY if build.config.glossary else "",
-            fast=hybrid.FAST if (folder / hybrid.FAST).exists() else "",
+            fast=next((name for name in (hybrid.FAST, ATTENTION) if (folder / name).exists()), ""),
             search=tuning.search_settings(build.plan.tuning),
         ),
     )  # fmt: skip

@@ -374,7 +374,9 @@ def chosen_reason(build: Build, result: Evaluation) -> str:
 def candidate_facts(build: Build, result: Evaluation) -> list[SystemFacts]:
     """The systems and the attention model alone, which could not be chosen, with their BLEU."""
     beam = f"beam {evaluation.BEAM.beam_size}"
-    notes = {evaluation.NEURAL: f"the attention model alone, {beam}; it could not be chosen"}
+    alone = f"the attention model alone, {beam}; it could not be chosen"
+    is_fast = result.chosen == tuning.HYBRID and not student.read_evaluation(build)
+    notes = {evaluation.NEURAL: f"{alone}. --quality fast translates with it" if is_fast else alone}
     earlier, choice = list[SystemFacts](), tuning.read_choice(build)
     if choice:
         note = "networks were added to the other phrase-based system" if build.plan.networks else ""

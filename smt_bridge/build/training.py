@@ -17,7 +17,9 @@ from nmt.io import files
 from nmt.runs import checkpoint
 from nmt.runs import directory as run_directory
 from nmt.runs.directory import TRAIN_LOG
+from nmt.text.lexicon import Lexicon
 from nmt.text.pipeline import SideConfig
+from nmt.text.tokenize import unescape
 from nmt.training import config_file
 from nmt.training.train import run_training
 from nmt.work.executors import ExecutorConfig, Processes
@@ -40,7 +42,7 @@ from smt_bridge.tables.filter import FilterPaths, Occurring, filter_tables, read
 
 ALIGNMENT, DEV_ALIGNMENT = "alignment.gz", "dev.alignment.gz"
 MODEL, DEV = "model", "dev"  # folders: the full model; tables and translations of the development set
-BASE = "moses.ini"
+BASE, LEX_F2E = "moses.ini", f"{train_system.LEXICAL}.f2e"
 
 
 def align(build: Build) -> None:
@@ -154,7 +156,18 @@ def train_all(build: Build) -> None:
     tasks = [network_task(build, network) for network in build.plan.networks]
     (build.work / LOGS).mkdir(exist_ok=True)
     run_tasks(build, train_network, tasks, min(build.config.workers, len(tasks)))
+    if build.plan.has("attention"):
+        write_lexicon(build.work / MODEL / LEX_F2E, build.work / NETWORKS / "attention")
     files.write_text(build.work / DONE, [task.name for task in tasks])
+
+
+def write_lexicon(table: Path, run: Path) -> None:
+    """Give a network the best translation of each word, by a lexical table of escaped words, which replaces
+    words that the network does not know. DataError for a table without words."""
+    lexicon = Lexicon.load(table, most=1)
+    words = sorted((unescape(source), unescape(lexicon.best(source))) for source in lexicon.translations)
+    with run_directory.writing(run) as new:
+        files.write_text(new / run_directory.LEXICON, map(" ".join, words))
 
 
 def share(build: Build) -> float:

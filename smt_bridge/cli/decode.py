@@ -120,8 +120,8 @@ def parser() -> options.Parser:
         "--quality",
         choices=(BEST, FAST),
         default=BEST,
-        help="fast: translate with the student of a hybrid system, a small Transformer (smt-build "
-        "--student), as nmt-translate does; it takes no glossary and no option of the search",
+        help="fast: translate with the student of a hybrid system (smt-build --student), or else with its "
+        "attention model alone, as nmt-translate does; no glossary and no option of the search",
     )
     for name, what in OUTPUTS.items():
         parser.add_argument(options.flags([name]), type=OutputPath, metavar="FILE", default=None, help=what)
@@ -161,9 +161,9 @@ def parser() -> options.Parser:
 
 
 def translate_fast(args: argparse.Namespace, hybrid: Hybrid | None, line_count: int) -> None:
-    """Translate the input, which has `line_count` lines (0: unknown), with the student of a hybrid system.
-    ConfigError for a model without one, for options that the student does not have, and for an output that is
-    part of the system."""
+    """Translate the input, which has `line_count` lines (0: unknown), with the fast model of a hybrid system.
+    ConfigError for a system without one, for options that it does not have, and for an output that is part of
+    the system."""
     if hybrid is None:
         raise ConfigError(f"--quality fast: {args.model} is not the folder of a hybrid system")
     path, defaults = folder.fast_run(hybrid), vars(parser().parse_args([args.model]))
@@ -191,7 +191,7 @@ def translate_fast(args: argparse.Namespace, hybrid: Hybrid | None, line_count: 
 
 
 def translate_document_fast(args: argparse.Namespace, path: str) -> None:
-    """Translate a document with the student of a hybrid system, whose run is at `path`."""
+    """Translate a document with the fast model of a hybrid system, the run at `path`."""
     document = documents.read_document(args)
     from nmt.runs.run import Run
 

@@ -225,16 +225,16 @@ def load(
     ["les infirmières l'entendent."]
 
     `config`: search settings that replace the system's own. `glossary`: a file of terms that replaces the
-    system's. `cache`: see `Decoder.load`. `quality`: `fast` loads the system's student instead, a run of nmt,
-    which takes neither. UserError, in one line, for a folder that is incomplete or damaged, a model that the
-    engine cannot use, or a mistake in the glossary; ConfigError for a system without a student, and for
-    another `quality`.
+    system's. `cache`: see `Decoder.load`. `quality`: `fast` loads the system's student instead, or else its
+    attention model, a run of nmt, which takes neither. UserError, in one line, for a folder that is
+    incomplete or damaged, a model that the engine cannot use, or a mistake in the glossary; ConfigError for a
+    system without such a run, and for another `quality`.
     """
     if quality not in ("best", "fast"):
         raise ConfigError(f"quality: {quality!r} is unknown, expected 'best' or 'fast'")
     if quality == "fast":
         if config or glossary:
-            raise ConfigError("quality: the student takes no settings of the search and no glossary")
+            raise ConfigError("quality: fast takes no settings of the search and no glossary")
         return Run.load(folder.fast_run(folder.read(Path(path))))
     return make_decoder(folder.read(Path(path)), config, glossary, cache)
 

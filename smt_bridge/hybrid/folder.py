@@ -5,7 +5,8 @@ moses.ini          paths relative to the folder, so that it can be moved and cop
 truecase.source truecase.target    where text is truecased
 phrase-table.gz, lm.arpa.gz, networks/ ...    what moses.ini names
 glossary.tsv       the user's terms, if there are any
-fast/              a small Transformer that has learned from the system, if there is one: a run of nmt
+fast/              a small Transformer that has learned from the system, if there is one: a run of nmt;
+                   without it, --quality fast translates with networks/attention
 build/             files that only smt-build needed
 
 {"format": "nmt-system 1", "ini": "moses.ini", "glossary": "", "fast": "", "search": {"stack": 100},
@@ -53,7 +54,7 @@ class HybridConfig:
     target: SideConfig
     ini: str = "moses.ini"
     glossary: str = ""  # a file in the folder; empty if there is none
-    fast: str = ""  # the run of the student, a folder in the folder; empty if there is none
+    fast: str = ""  # the run of --quality fast, a folder in the folder; empty if there is none
     search: dict[str, Value] = field(default_factory=dict)  # defaults of smt-decode: fields of DecoderConfig
 
 
@@ -79,7 +80,7 @@ class Hybrid:
 
     @property
     def fast(self) -> str:
-        """The path of the student's run; empty if the system has none."""
+        """The path of the run of --quality fast; empty if the system has none."""
         return str(self.folder / self.config.fast) if self.config.fast else ""
 
     def decoder_config(self) -> DecoderConfig:
@@ -100,10 +101,11 @@ def is_hybrid(path: str | Path) -> bool:
 
 
 def fast_run(hybrid: Hybrid) -> str:
-    """The path of the student's run. ConfigError for a system that has none."""
+    """The path of the run of --quality fast. ConfigError for a system that has none."""
     if not hybrid.fast:
         raise ConfigError(
-            f"{hybrid.folder}: has no student, which --quality fast needs; smt-build --student adds one"
+            f"{hybrid.folder}: has neither an attention model for raw text nor a student, one of which "
+            "--quality fast needs; smt-build --student adds one"
         )
     return hybrid.fast
 

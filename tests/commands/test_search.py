@@ -12,6 +12,7 @@ from nmt.cli import translate
 from nmt.compute.device import processor_flags
 from nmt.formats import nbest
 from nmt.runs import checkpoint
+from nmt.runs import directory as run_directory
 from nmt.runs.run import Run
 from nmt.text.vocab import Vocab
 from tests.commands.runs import LINES
@@ -131,7 +132,7 @@ def test_alignments_and_unknown_words(
     attentive: Path, tiny: Path, tmp_path: Path, command: Command, refused: Refused
 ) -> None:
     """Word pairs for each line, inside both lines; with a model of whole words UNK becomes a source word or
-    its translation."""
+    its translation, also without options if the run has a lexicon."""
     translations = run_translate(
         command, attentive, "--tokenized", "--alignments", tmp_path / "a", text="the man sings\n\nthe dog\n"
     )
@@ -157,6 +158,9 @@ def test_alignments_and_unknown_words(
     assert (
         "zzz" in plain[0].split() and plain[0].replace("zzz", "qqq") == found[0] and "<unk>" not in plain[0]
     )
+    with run_directory.writing(tmp_path / "words") as new:
+        (new / "lexicon").write_text("zzz qqq\n")
+    assert run_translate(command, tmp_path / "words", "--tokenized", text="zzz zzz\n") == found
     assert "has no attention" in refused(
         command("nmt-translate", "-q", tiny / "run", "--alignments", tmp_path / "b", input="a\n")
     )

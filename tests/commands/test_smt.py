@@ -256,7 +256,7 @@ def test_killed_again_and_again_the_same_system(
 
 @pytest.mark.ci
 def test_a_moved_system_translates_the_same(built: Path, tmp_path: Path, command: Command) -> None:
-    """Raw text to raw text, as the build itself has translated it."""
+    """Raw text to raw text, as the build itself has translated it; fast, as its attention model does."""
     moved = tmp_path / "else where"
     shutil.copytree(built, moved, ignore=shutil.ignore_patterns("build"))
     texts = BuildTexts(built / "build")
@@ -268,6 +268,11 @@ def test_a_moved_system_translates_the_same(built: Path, tmp_path: Path, command
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "".join(f"{line}\n" for line in expected)
+    commands = ["smt-decode", moved, "--quality", "fast"], ["nmt-translate", moved / "networks" / "attention"]
+    fast, alone = (command(*words, "-q", input="The nurses hear her.\n\n") for words in commands)
+    assert fast.returncode == 0 and fast.stdout.count("\n") == 2, fast.stderr
+    assert fast.stdout == alone.stdout
+    assert "--quality fast translates with it" in (moved / "report.html").read_text()
 
 
 # What measured speeds decide, so that the student does not depend on the machine.

@@ -9,12 +9,13 @@ import torch
 
 from nmt.cli import score
 from nmt.data.corpus import DataConfig
-from nmt.errors import ConfigError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.formats.pharaoh import parse
 from nmt.models.config import RNNConfig
 from nmt.models.rnn import RNNTranslator
 from nmt.runs.checkpoint import SavedRun
 from nmt.runs.constraints import Constraints
+from nmt.runs.pair import load_lexicon
 from nmt.runs.run import GIANT_WORD, BeamTranslation, LineLengths, Run, TranslationRequest, join_translations
 from nmt.runs.torch_run import RunShortlist, TorchRun, align, check_attention
 from nmt.search.config import BeamConfig, SamplingConfig
@@ -211,6 +212,19 @@ def test_a_prefix_keeps_words_that_the_model_does_not_know() -> None:
     for one in (run, run.replacing_unknown(Lexicon({}))):
         begun, empty = one.translate(lines, prefixes=prefixes)
         assert begun.startswith("Zork le ") and empty == ""
+
+
+def test_the_lexicon_of_a_run(tmp_path: Path) -> None:
+    assert load_lexicon(tmp_path) is None
+    (tmp_path / "lexicon").write_text("dog chien\n")
+    assert load_lexicon(tmp_path) == Lexicon({"dog": ["chien"]})
+    (tmp_path / "lexicon").write_text("dog\n")
+    for run in (make_run(attention=0), TorchRun.of(MODELS / "translator")):  # without attention, and with it
+        replacing = run.replacing_unknown(Lexicon({}))
+        assert replacing.fitted(BeamConfig()).allow_unknown == run.attends
+        assert not run.fitted(BeamConfig()).allow_unknown
+    with pytest.raises(CheckpointError, match=f"{tmp_path}: damaged run directory: .*lexicon:1: expected"):
+        load_lexicon(tmp_path)
 
 
 # ---- test translation --------------------------------------------------------------------------------------

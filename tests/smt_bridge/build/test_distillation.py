@@ -156,6 +156,7 @@ def test_other_pairs_are_translated_by_the_attention_model(
     """As one by one; what is translated is not translated again."""
     made = Build(config(tmp_path, grammar, 60, workers=2), small_plan("attention"))
     corpus.prepare(made)
+    files.write_text(made.work / "model" / "lex.f2e", ["b a 1"])
     training.train_all(made)
     monkeypatch.setattr(distillation, "NETWORK_CHUNK", 4)
     numbers, texts = [1, 2, 5, 8, 13, 21, 34, 55, 59], BuildTexts(made.work)

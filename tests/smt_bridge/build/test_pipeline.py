@@ -16,11 +16,15 @@ from nmt.cli.arguments import parse_settings
 from nmt.compute import device
 from nmt.errors import ConfigError, UserError
 from nmt.io import files, locks, manifest
+from nmt.runs import directory as run_directory
+from nmt.runs.torch_run import TorchRun
+from nmt.text.lexicon import Lexicon
 from nmt.work.store import Step
 from smt_bridge import train_system
-from smt_bridge.build import corpus, pipeline, plan
+from smt_bridge.build import corpus, evaluation, pipeline, plan, training
 from smt_bridge.build.budget import SHORTENED_STEPS, BuildClock, remaining_seconds
 from smt_bridge.build.config import Build, BuildConfig
+from smt_bridge.build.corpus import BuildTexts
 from smt_bridge.build.pipeline import LogFollower
 from smt_bridge.build.plan import CorpusSizes, Plan
 from smt_bridge.cli.build import parser
@@ -171,6 +175,27 @@ def test_a_phrase_based_system_has_no_networks(tuned_build: Build) -> None:
     pipeline.package(tuned_build)
     assert not (tuned_build.folder / "networks").exists()
     assert "NNJM" not in (tuned_build.folder / "moses.ini").read_text()
+
+
+@pytest.mark.ci
+def test_the_attention_model_of_a_system_translates_raw_text(tmp_path: Path, grammar: ModuleType) -> None:
+    """As it translates the system's words."""
+    made = Build(config(tmp_path, grammar, 60), small_plan("attention"))
+    corpus.prepare(made)
+    files.write_text(made.work / "model" / "lex.f2e", ["l' zzz 0.5", "&quot;b&quot; &lt;a&gt; 1", "c zzz 0"])
+    training.train_all(made)
+    run, trained = made.folder / "networks" / "attention", made.work / "networks" / "attention"
+    pipeline.copy_folder(trained, run)
+    pipeline.read_raw_text(made, run)
+    assert (run / "lexicon").read_text() == '<a> "b"\nzzz l\'\n'
+    run_directory.verify(run)
+    texts = BuildTexts(made.work)
+    raw, (source, target) = [*texts.lines("raw.source"), "Zzz zzz <a> & zzz.", ""], texts.sides(made.config)
+    inner = TorchRun.of(trained).for_text(tokenized=True)
+    translated = inner.translate([" ".join(source.words(line)) for line in raw])
+    assert TorchRun.of(run).translate(raw) == evaluation.raw_lines(target, translated)
+    assert not any(side.escaped for side in (TorchRun.of(run).members[0].source, TorchRun.of(run).target))
+    assert TorchRun.of(run).unknown == inner.unknown == Lexicon({"<a>": ['"b"'], "zzz": ["l'"]})
 
 
 def test_the_folder_has_what_the_extended_features_read(tuned_build: Build) -> None:

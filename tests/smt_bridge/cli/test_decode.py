@@ -204,7 +204,7 @@ def test_the_student_has_no_options_of_the_search(
 
 
 def test_a_model_without_a_student(hybrid_system: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given = (("is not the folder of a hybrid system", MODEL), ("has no student", hybrid_system))
+    given = (("is not the folder of a hybrid system", MODEL), ("has neither an attention", hybrid_system))
     for message, path in given:
         assert message in refusal(
             decode.main, capsys, path, "-i", hybrid_system / "moses.ini", "--quality=fast"

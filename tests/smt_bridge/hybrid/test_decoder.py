@@ -275,7 +275,7 @@ def test_the_student_from_python(hybrid_system: Path, system_with_student: Path)
     assert student.translate(lines) == nmt.Run.load(system_with_student / "fast").translate(lines)
     best = smt_bridge.load(str(system_with_student), quality="best")
     assert best.translate(lines) == smt_bridge.load(str(hybrid_system)).translate(lines)
-    with pytest.raises(ConfigError, match="has no student"):
+    with pytest.raises(ConfigError, match="has neither an attention model"):
         smt_bridge.load(str(hybrid_system), quality="fast")
     with pytest.raises(ConfigError, match="no settings of the search and no glossary"):
         smt_bridge.load(str(system_with_student), glossary="terms.tsv", quality="fast")

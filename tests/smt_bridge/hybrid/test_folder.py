@@ -56,7 +56,7 @@ def test_a_student_is_a_part_of_the_folder(system: Path) -> None:
     (system / folders.FILE).write_text(json.dumps(content))
     before = folders.read(system)
     assert not before.fast
-    with pytest.raises(ConfigError, match=f"{system}: has no student, .* smt-build --student adds one"):
+    with pytest.raises(ConfigError, match=f"{system}: has neither .* smt-build --student adds one"):
         folders.fast_run(before)
     found = folders.read(add_student(system))
     assert found.fast == folders.fast_run(found) == f"{system}/fast"
