@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import le
 from pathlib import Path
+from typing import NoReturn
 
 from nmt.errors import DataError
 from nmt.io import files, numbers
@@ -34,6 +35,8 @@ PROPERTIES = set(
     b"TargetConstituentBoundariesLeft TargetConstituentBoundariesRightAdjacent TargetPreferences".split()
 )
 BINARY = {".minphr", ".binphr", ".minlexr"}  # suffixes of Moses' compact and on-disk tables
+DIGITS = b"0123456789"
+SHORT = 40  # bytes of a field whose digits are surely no number beyond all bounds
 LARGEST = 3.4e38  # largest float32
 DIRECT = 2  # index of p(target | source) among Moses' scores
 BLOCK = 1000  # lines that are checked together
@@ -68,6 +71,23 @@ def parse(line: bytes, location: str) -> PhrasePair:
 
     `location` is file:line, for messages.
     """
+    return parse_complete(line) or refuse_incomplete(line, location)
+
+
+def parse_complete(line: bytes) -> PhrasePair | None:
+    """Parse a line; None if `parse` refuses it."""
+    parts = line.split(b"|||", 3)
+    if len(parts) < 3:
+        return None
+    source, target, scores = parts[0].strip(b" \t"), parts[1].strip(b" \t"), parts[2].strip(b" \t\r")
+    if not (source and target and scores):
+        return None
+    end = len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r"))
+    return PhrasePair(source, target, scores, line, end)  # keywords would cost a fifth of the reading time
+
+
+def refuse_incomplete(line: bytes, location: str) -> NoReturn:
+    """Raise the DataError for a line that lacks fields, a phrase or scores. `location`: file:line."""
     parts = line.split(b"|||", 3)
     if len(parts) < 3:
         if not line.strip():
@@ -79,7 +99,7 @@ def parse(line: bytes, location: str) -> PhrasePair:
             f"{location}: {len(parts)} field{'s' * (len(parts) > 1)}, expected 3 to 7 (source ||| target ||| "
             f"scores ...). {guess_format(line)}"
         )
-    source, target, scores = parts[0].strip(b" \t"), parts[1].strip(b" \t"), parts[2].strip(b" \t\r")
+    source, target = parts[0].strip(b" \t"), parts[1].strip(b" \t")
     if not source or not target:
         side, effect = (
             ("target", "crashes when such a line has an alignment")
@@ -87,10 +107,7 @@ def parse(line: bytes, location: str) -> PhrasePair:
             else ("source", "skips the line with a misleading message")
         )
         raise DataError(f"{location}: empty {side} phrase; Moses {effect}. Remove the line")
-    if not scores:
-        raise DataError(f"{location}: no scores, expected numbers in the third field")
-    end = len(parts[0]) + len(parts[1]) + 6 + len(parts[2].rstrip(b" \t\r"))
-    return PhrasePair(source, target, scores, line, end)  # keywords would cost a fifth of the reading time
+    raise DataError(f"{location}: no scores, expected numbers in the third field")
 
 
 def guess_format(line: bytes) -> str:
@@ -200,8 +217,9 @@ def quoted(text: bytes) -> str:
 def read(path: str | Path) -> Iterator[PhrasePair]:
     """Yield the phrase pairs of a table (plain, gzip or `-`), in its order. DataError with the line number
     for a line that `parse` refuses; other faults pass."""
+    name = files.name_of(path)
     for number, line in enumerate(files.read_byte_lines(path), 1):
-        yield parse(line, f"{files.name_of(path)}:{number}")
+        yield parse_complete(line) or refuse_incomplete(line, f"{name}:{number}")
 
 
 def read_strict(path: str | Path, unsorted: bool = False) -> Iterator[PhrasePair]:
@@ -347,13 +365,20 @@ def direct(pair: PhrasePair) -> float:
     scores = pair.scores.split()
     if len(scores) <= DIRECT:
         raise DataError(f"the table has {len(scores)} scores, but p(target | source) is Moses' third")
+    score = scores[DIRECT]
     try:
-        return math.log(max(1e-38, numbers.real(scores[DIRECT].decode("utf-8", "replace"))))
+        value = float(score) if is_decimal(score) else numbers.real(score.decode("utf-8", "replace"))
+        return math.log(max(1e-38, value))
     except ValueError as error:
         raise DataError(
             f"score {numbers.shown(scores[DIRECT])} of the pair {quoted(pair.source)} ||| "
             f"{quoted(pair.target)} is not a finite number"
         ) from error
+
+
+def is_decimal(word: bytes) -> bool:
+    """Whether a word is surely a finite number that float() reads as `numbers.real` does."""
+    return len(word) < SHORT and not word.translate(None, DIGITS + b".")
 
 
 def counts(pair: PhrasePair, location: str = "") -> list[int]:
@@ -364,6 +389,8 @@ def counts(pair: PhrasePair, location: str = "") -> list[int]:
     fields = pair.raw[pair.end :].split(b"|||", 3)  # the first ends the scores
     if len(fields) <= 2:
         return []
+    if len(fields[2]) < SHORT and not fields[2].translate(None, DIGITS + b" "):
+        return list(map(int, fields[2].split()))
     try:
         return list(map(int, numbers.reals(word.decode("utf-8", "replace") for word in fields[2].split())))
     except ValueError as error:

@@ -3,9 +3,10 @@ shorter ones replace (Zens et al. 2012). In this order: each criterion sees the 
 
 import logging
 from array import array
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import compress, islice
+from itertools import compress, count, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,13 +163,13 @@ class TablePairs:
     """The pairs of a table: their words as numbers, ln p(t | s), and how often they were extracted."""
 
     def __init__(self) -> None:
-        self.numbers: dict[bytes, int] = {}
+        self.numbers = defaultdict[bytes, int](count(1).__next__)  # a new word gets the next number
         self.words, self.bounds = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
-        self.log_p, self.joint = array("d"), array("q")
+        self.log_p, self.joint = array("d"), array("d")
 
     def add(self, pairs: Iterable[PhrasePair], counts: Iterable[int]) -> None:
         """Add pairs and how often they were extracted. DataError for a pair with fewer than three scores."""
-        numbers = self.numbers
+        number = self.numbers.__getitem__
         self.joint.extend(counts)
         source, source_words = b"", list[int]()  # of the row before: tables are sorted by source
         sources, targets = self.words
@@ -176,9 +177,9 @@ class TablePairs:
         for pair in pairs:
             if pair.source != source:
                 source = pair.source
-                source_words = [numbers.setdefault(word, len(numbers) + 1) for word in split(source)]
+                source_words = list(map(number, split(source)))
             sources.extend(source_words)
-            targets.extend([numbers.setdefault(word, len(numbers) + 1) for word in split(pair.target)])
+            targets.extend(map(number, split(pair.target)))
             source_bounds.append(len(sources))
             target_bounds.append(len(targets))
             self.log_p.append(phrase_table.direct(pair))
@@ -188,7 +189,7 @@ class TablePairs:
         entropy, in natural logarithms, below which a pair goes."""
         source, target = map(np.asarray, self.words)  # no copies
         source_bounds, target_bounds = map(np.asarray, self.bounds)
-        joint = np.array(self.joint, np.float64)
+        joint = np.asarray(self.joint)
         keep = np.ones(len(joint), np.bool_)
         order = np.argsort(np.diff(source_bounds), kind="stable")
         with np.errstate(over="ignore"):  # keys wrap around

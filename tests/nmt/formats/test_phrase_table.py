@@ -1,3 +1,4 @@
+import math
 import random
 from pathlib import Path
 
@@ -143,6 +144,29 @@ def test_order_is_that_of_whole_lines(tmp_path: Path, caplog: pytest.LogCaptureF
 def test_p_of_a_target_that_is_missing_or_no_number(scores: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         phrase_table.direct(phrase_table.parse(b"a ||| b ||| " + scores, "t:1"))
+
+
+@pytest.mark.parametrize(
+    ("scores", "p"), [(b"1 1 .25 1", 0.25), (b"1 1 2.5e-1", 0.25), (b"1 1 0", 1e-38), (b"1 1 1e-99", 1e-38)]
+)
+def test_p_of_a_target(scores: bytes, p: float) -> None:
+    pair = phrase_table.parse(b"a ||| b ||| " + scores, "t:1")
+    assert phrase_table.direct(pair) == math.log(p)
+
+
+@pytest.mark.parametrize(
+    ("rest", "expected"),
+    [
+        (b"", []),
+        (b" ||| 0-0", []),
+        (b" ||| 0-0 ||| 3 2 1 |||", [3, 2, 1]),
+        (b" ||| 0-0 ||| 3.5 20.0 1", [3, 20, 1]),
+        (b" ||| 0-0 ||| 3 2e1 1", [3, 20, 1]),
+        (b" ||| ||| 7\t8  9", [7, 8, 9]),
+    ],
+)
+def test_counts_are_rounded_down(rest: bytes, expected: list[int]) -> None:
+    assert phrase_table.counts(phrase_table.parse(b"a ||| b ||| 1 1" + rest, "t:1")) == expected
 
 
 def test_directories_and_empty_files(tmp_path: Path) -> None:
