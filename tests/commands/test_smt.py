@@ -351,9 +351,9 @@ def test_a_budget_of_five_minutes_is_kept(tmp_path: Path, command: Command) -> N
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.returncode == 0, done.stderr
     found = hybrid.read(tmp_path / "system")
-    assert "networks/joint/config.yaml" in found.parts
     planned = plan_file.read_plan(tmp_path / "system" / "build" / plan.FILE)
-    assert planned.has("joint") and planned.total() <= 300
+    assert planned.networks and planned.total() <= 300  # on a quiet machine the joint model and the CSLM
+    assert all(f"networks/{network.name}/config.yaml" in found.parts for network in planned.networks)
     took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert took < 1.2 * 300, f"{took:.0f} s of processor time"
 
