@@ -36,7 +36,7 @@ def parser() -> options.Parser:
         metavar="CODE",
         help="ISO 639 code of the language; default: the ending of the input's name, news.de or news.de.gz",
     )
-    arguments.add_setting(parser, SideConfig, "segment")
+    arguments.add_settings(parser, SideConfig, "segment", "protect")
     parser.add_argument("--no-normalize", action="store_true", help="leave punctuation as it is")
     parser.add_argument("--lower", action="store_true", help="lower-case the words")
     parser.add_argument("--detokenize", "-d", action="store_true", help="turn tokenized text back into text")
@@ -63,6 +63,7 @@ def command(argv: Sequence[str] | None) -> None:
         normalize=not args.no_normalize,
         case="lower" if args.lower else "keep",
         # detokenization needs no dictionary
+        protect=args.protect,
         segment="character" if args.detokenize and args.segment == "word" else args.segment,
         detokenize=args.detokenize,
         escape=args.escape,
@@ -84,13 +85,16 @@ class Conversion:
     language: str  # code
     normalize: bool  # normalize punctuation
     case: str  # keep or lower
+    protect: bool  # see SideConfig
     segment: str  # how scripts without spaces are segmented, see SideConfig
     detokenize: bool
     escape: bool  # write Moses' escapes, or undo them when detokenizing
 
     def make_converter(self) -> Callable[[Sequence[str]], list[str]]:
         """Return a function that converts lines. Each process calls this once."""
-        tokenizer = Tokenizer(self.language, normalize=self.normalize, case=self.case, segment=self.segment)
+        tokenizer = Tokenizer(
+            self.language, self.normalize, case=self.case, segment=self.segment, protect=self.protect
+        )
         convert = self.join if self.detokenize else self.split
         return lambda lines: [convert(tokenizer, line) for line in lines]
 

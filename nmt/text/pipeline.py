@@ -36,6 +36,10 @@ class SideConfig:
         "dictionary (ja, th, zh; needs the extra of that name); auto: character for languages written so, "
         "none for others",
     )
+    protect: bool = setting(
+        False,
+        help="keep tags, URLs, e-mail addresses, entities, times and dates as single words of unchanged case",
+    )
     escaped: bool = setting(
         False,
         help="the text has Moses' escapes (&apos; ...), as Moses' own tokenizer writes them: they are "
@@ -194,6 +198,7 @@ class TextPipeline:
             tokenize=config.tokenize and not raw,
             case=config.case,
             segment=config.segment,
+            protect=config.protect and not raw,
         )
         spaceless = raw and scripts.is_spaceless(config.language)
         return TextPipeline(tokenizer, units, config.escaped, config.characters, spaceless)

@@ -56,8 +56,8 @@ class BuildConfig:
     student: bool = setting(
         False,
         help="also train a small Transformer, the student, on the system's translations of the training "
-        "text: the folder then translates with --quality fast, too; a finished system gets one when it is "
-        "built again with this",
+        "text, which then takes the place of the attention model in --quality fast; a finished system gets "
+        "one when it is built again with this",
     )
     student_minutes: float = number(
         60.0, above=0, most=1_000_000, help="minutes for the student, besides the budget"

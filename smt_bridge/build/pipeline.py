@@ -44,6 +44,7 @@ from smt_bridge.moses.ini import PATH_KEYS, Ini
 
 
 ATTENTION = f"{NETWORKS}/attention"
+RAW = {"escaped": False, "protect": True}  # how TextSide reads text, in settings of nmt
 INI, REPORT, GLOSSARY = "moses.ini", "report.html", "glossary.tsv"
 FILES = (  # all that a build writes into the system's folder
     train_system.TABLE, "reordering-table.*.gz", train_system.LM, train_system.CLASSES, train_system.CLASS_LM,
@@ -79,8 +80,8 @@ def read_raw_text(build: Build, run: Path) -> None:
     config = config_file.read_run_config(run)
     with run_directory.writing(run) as new:
         for name, side_config in zip(SIDES, sides(build.config), strict=True):
-            settings = {key: getattr(side_config, key) for key in hybrid.TEXT}
-            setattr(config.data, name, replace(getattr(config.data, name), escaped=False, **settings))
+            settings = {key: getattr(side_config, key) for key in hybrid.TEXT} | RAW
+            setattr(config.data, name, replace(getattr(config.data, name), **settings))
             if side_config.case == "truecase":
                 copy(BuildTexts(build.work).path(truecase_file(name)), new / f"{name}.truecase")
         files.write_text(new / run_directory.CONFIG, [config_file.to_yaml(config).rstrip("\n")])

@@ -42,11 +42,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 BEST, FAST = "best", "fast"  # of --quality
-WITH_FAST = (  # options that the student has, too
+WITH_FAST = (  # options that the fast model has, too
     "model", "quality", "input", "output", "max_line_words", "workers", "split_sentences", "verify", "quiet",
     "log", "document", "document_format",
 )  # fmt: skip
-FAST_BLOCK = 200  # lines that the student sorts by length and translates together
+FAST_BLOCK = 200  # lines that the fast model sorts by length and translates together
 NOT_OF_DOCUMENTS = ("split_sentences", "resume", "cluster")
 N_BEST = 100  # size of the n-best list of a sentence
 BLOCK = 50  # lines of a job that are translated together

@@ -6,10 +6,10 @@ from typing import Literal, overload
 
 from nmt.errors import ConfigError, DataError
 from nmt.runs.run import Run
-from nmt.text import glossary
+from nmt.text import glossary, tokenize
 from nmt.text.glossary import NOTHING, Glossary, Match
 from nmt.text.sentences import SplitText, split_text
-from nmt.text.tokenize import unescape
+from nmt.text.tokenize import BLANK, Placeholders, Span, unescape
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder import xml_input
 from smt_bridge.decoder.cache import Cache
@@ -17,9 +17,9 @@ from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.translation import Lines, PhraseTranslation
 from smt_bridge.decoder.xml_input import SEPARATOR, AvoidedPhrases, ForcedTranslation, MarkedLine, Markup, Tag
-from smt_bridge.hybrid import folder, side
+from smt_bridge.hybrid import folder
 from smt_bridge.hybrid.folder import Hybrid
-from smt_bridge.hybrid.side import BLANK, Placeholders, Span, TextSide, escape_words
+from smt_bridge.hybrid.side import TextSide, escape_words
 from smt_bridge.moses import ini
 
 # ---- lines -------------------------------------------------------------------------------------------------
@@ -81,13 +81,13 @@ class RawLines(Lines):
             words = self.source.split(line)
             parsed = MarkedLine(escape_words(self.source.apply_case(words)))
             if len(words) <= self.longest:
-                enclose(parsed, side.tag_pairs(words))
+                enclose(parsed, tokenize.tag_pairs(words))
         else:
             words, parsed = self.parse_tags(line, markup)
-        force_matches(parsed, self.terms.find(words, side.sentence_starts(words)))
+        force_matches(parsed, self.terms.find(words, tokenize.sentence_starts(words)))
         force_matches(
             parsed,
-            [copy_match(position, word) for position, word in enumerate(words) if side.is_copied(word)],
+            [copy_match(position, word) for position, word in enumerate(words) if tokenize.is_copied(word)],
         )
         parsed.avoided = self.avoided
         return parsed

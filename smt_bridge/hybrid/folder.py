@@ -101,7 +101,7 @@ def is_hybrid(path: str | Path) -> bool:
 
 
 def fast_run(hybrid: Hybrid) -> str:
-    """The path of the run of --quality fast. ConfigError for a system that has none."""
+    """The path of the run of --quality fast. ConfigError if the system has none."""
     if not hybrid.fast:
         raise ConfigError(
             f"{hybrid.folder}: has neither an attention model for raw text nor a student, one of which "

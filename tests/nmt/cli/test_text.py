@@ -121,6 +121,15 @@ def test_escapes_are_written_on_request_and_undone_on_the_way_back(tmp_path: Pat
     assert filtered(tmp_path, text, "--lower").startswith("it ")
 
 
+def test_protected_text_is_kept(tmp_path: Path) -> None:
+    text, words = (
+        "See <b>it</b> at http://x.org/a_b, 10:30.\n",
+        "See <b> it </b> at http://x.org/a_b , 10:30 .\n",
+    )
+    assert filtered(tmp_path, text, "--protect") == words
+    assert filtered(tmp_path, words, "--protect", "--detokenize") == text
+
+
 @pytest.mark.ci
 def test_any_number_of_workers_gives_the_same_bytes(tmp_path: Path) -> None:
     text = "".join(f"It's number {number}, isn't it?\n" * (number % 3 > 0) or "\n" for number in range(1500))

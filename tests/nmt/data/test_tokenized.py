@@ -22,6 +22,10 @@ SIDES = {
     "blanks": (SideConfig("en", tokenize=False, normalize=False), SideConfig("fr", normalize=False)),
     "escaped": (SideConfig("en", escaped=True, tokenize=False), SideConfig("fr")),
     "truecase": (SideConfig("en", case="truecase", escaped=True), SideConfig("fr", case="truecase")),
+    "protected": [
+        SideConfig("en", protect=True, case="lower"),
+        SideConfig("fr", protect=True, case="truecase"),
+    ],
 }
 LINES = [
     "The cat isn't here, is it?",
@@ -29,6 +33,7 @@ LINES = [
     "THE CAT &apos;s a b\rc \u2028 d e\x85f",
     "  two  blanks\tand a tab ",
     "here the Cat is, the Cat.",
+    "See <a href='X Y'>the Cat</a> at http://X.org/a_b, 10:30.",
 ]
 
 
@@ -101,7 +106,7 @@ def test_nothing_is_left_after_an_error(tmp_path: Path) -> None:
     for workers in (1, 2):
         text = TokenizedText(paths, workers, folder=tmp_path)
         for _ in range(2):
-            with pytest.raises(DataError, match="5 lines, but"):
+            with pytest.raises(DataError, match=f"{len(LINES)} lines, but"):
                 list(text.words(*pipelines("words")))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 

@@ -1,12 +1,15 @@
 """Moses' tokenization and casing."""
 
 import random
+import sys
+from types import FrameType
 
 import pytest
 from sacremoses import MosesTokenizer
 
 from nmt.errors import ConfigError
-from nmt.text.tokenize import ESCAPES, Tokenizer, escape, escape_raw, unescape
+from nmt.text import tokenize
+from nmt.text.tokenize import ESCAPES, Placeholders, Tokenizer, escape, escape_raw, unescape
 
 # ---- test tokenize -----------------------------------------------------------------------------------------
 
@@ -73,3 +76,80 @@ def test_escapes_are_undone_once() -> None:
 def test_raw_text_comes_back_as_it_was(word: str) -> None:
     assert unescape(escape_raw(word)) == word
     assert not set(escape_raw(word)) & set("|[]<>'\"")
+
+
+# ---- test protected text -----------------------------------------------------------------------------------
+# What is protected from tokenization.
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("see http://a.b/c(d), or (www.x.org).", ["http://a.b/c(d", "www.x.org"]),
+        ("mail me@x.org. Or a.b+c@y-z.co.uk!", ["me@x.org", "a.b+c@y-z.co.uk"]),
+        ("<b>x</b><br/> 3 < 5 and 7 > 2", ["<b>", "</b>", "<br/>"]),
+        ("AT&amp;T &#65; & co;", ["&amp;", "&#65;"]),
+        ("10:30 1/2/2024 1.5 1,000 3: a1:2", ["10:30", "1/2/2024"]),
+        ("看http://a.b/c。", ["http://a.b/c"]),
+        ("nothing @ all", []),
+    ],
+)
+def test_what_is_protected(line: str, kept: list[str]) -> None:
+    hidden, places = tokenize.hide_protected(line)
+    assert list(places.hidden.values()) == kept
+    assert not [one for one in kept if one in hidden]
+    back = "".join(map(places.original, places.pattern.split(hidden)))
+    assert back.replace(" ", "") == line.replace(" ", "")
+
+
+def test_placeholders_stay_short() -> None:
+    """Whatever a line contains: with a Q more at a time, long runs of them took minutes."""
+    places = Placeholders("z" + "q" * 3000 + " ZQB")
+    assert len(places.add("x")) < 8 and places.original(places.word(0)) == "x"
+
+
+def test_many_tags_without_a_partner() -> None:
+    """The work is proportional to the number of tags: it was the square of it, 40 s for 8,000."""
+
+    def steps(tags: int) -> int:
+        """Lines of code that run, those of generators included."""
+        words, lines = ["<a>"] * tags + ["</b>"] * tags, 0
+
+        def trace(frame: FrameType, event: str, argument: object) -> object:
+            nonlocal lines
+            lines += event == "line" and frame.f_code.co_filename == tokenize.__file__
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)  # type: ignore[arg-type]
+        try:
+            pairs = tokenize.tag_pairs([*words, "</a>"])
+        finally:
+            sys.settrace(before)
+        assert pairs == [(tags - 1, 2 * tags)]
+        return lines
+
+    assert steps(10) > 40 and steps(800) < 12 * steps(80)  # 10 times, or 100 times
+
+
+def test_placeholders_are_not_in_the_line() -> None:
+    places = Placeholders("zqq ZQ")
+    words = [places.add(str(number)) for number in range(1000)]
+    assert len(set(words)) == 1000 and words[0] == "ZQAAAAA"
+    assert [places.original(word) for word in words] == [str(number) for number in range(1000)]
+    assert places.split([f"'{words[1]}.", "x"]) == ["'", words[1], ".", "x"]
+    assert places.original("x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("<b> x </b>", [(0, 2)]),
+        ("<b> <i> x </i> </b>", [(1, 3), (0, 4)]),
+        ("<b> <br> x </b> </b> <hr/>", [(0, 3)]),
+        ("<b> <i> </b> </i>", [(0, 2)]),
+        ('<a\u00a0href="x"> y </A>', [(0, 2)]),
+    ],
+)
+def test_pairs_of_tags(text: str, pairs: list[tuple[int, int]]) -> None:
+    assert tokenize.tag_pairs(text.split(" ")) == pairs

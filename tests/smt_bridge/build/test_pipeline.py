@@ -30,6 +30,7 @@ from smt_bridge.build.plan import CorpusSizes, Plan
 from smt_bridge.cli.build import parser
 from smt_bridge.config import TrainConfig
 from smt_bridge.hybrid import folder as hybrid
+from smt_bridge.hybrid.side import escape_words
 from smt_bridge.moses import ini as moses_ini
 from tests.conftest import file_size_limit
 from tests.smt_bridge.build.builds import config, small_plan, write_plan
@@ -190,8 +191,13 @@ def test_the_attention_model_of_a_system_translates_raw_text(tmp_path: Path, gra
     assert (run / "lexicon").read_text() == '<a> "b"\nzzz l\'\n'
     run_directory.verify(run)
     texts = BuildTexts(made.work)
-    raw, (source, target) = [*texts.lines("raw.source"), "Zzz zzz <a> & zzz.", ""], texts.sides(made.config)
+    raw, (source, target) = (
+        [*texts.lines("raw.source"), "<b>Zzz</b> & zzz: http://x.org/a_b, 10:30.", ""],
+        texts.sides(made.config),
+    )
     inner = TorchRun.of(trained).for_text(tokenized=True)
+    for line in raw:
+        assert escape_words(TorchRun.of(run).members[0].source.words(line)) == source.words(line)
     translated = inner.translate([" ".join(source.words(line)) for line in raw])
     assert TorchRun.of(run).translate(raw) == evaluation.raw_lines(target, translated)
     assert not any(side.escaped for side in (TorchRun.of(run).members[0].source, TorchRun.of(run).target))

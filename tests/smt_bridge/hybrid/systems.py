@@ -46,8 +46,9 @@ def train(folder: Path, case: str = "truecase") -> Path:
         config = SideConfig(language=language, case=case)
         side, lines = TextSide(config), [pair[number] for pair in PAIRS]
         if case == "truecase":
-            side.truecaser = truecase.learn(side.split(line) for line in lines)
-            truecase.save(side.truecaser, folder / f"truecase.{name}")
+            truecaser = truecase.learn(side.split(line) for line in lines)
+            truecase.save(truecaser, folder / f"truecase.{name}")
+            side = TextSide(config, truecaser)
         text = "".join(" ".join(side.words(line)) + "\n" for line in lines)
         (build / f"train.{name}").write_text(text, encoding="utf-8")
         texts[name] = config

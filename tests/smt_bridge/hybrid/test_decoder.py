@@ -9,13 +9,13 @@ import pytest
 import nmt
 import smt_bridge
 from nmt.errors import ConfigError, DataError
-from nmt.text import truecase
+from nmt.text import tokenize, truecase
 from nmt.text.glossary import Glossary, Match, Term
 from nmt.text.pipeline import SideConfig
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
 from smt_bridge.decoder.xml_input import ForcedTranslation, MarkedLine, Markup
-from smt_bridge.hybrid import decoder, folder, side
+from smt_bridge.hybrid import decoder, folder
 from smt_bridge.hybrid.decoder import GlossaryLines, RawLines
 from smt_bridge.hybrid.side import TextSide
 
@@ -200,11 +200,11 @@ def test_nothing_protected_is_lost(longest: int, hybrid_system: Path) -> None:
     made = Decoder(plain.system, config, jumps, lines=plain.lines)
     lines = [random_text(rng) for _ in range(100)]
     for line, found in zip(lines, made.translate(lines), strict=True):
-        before, after = (side.PROTECTED.findall(text) for text in (line, found))
+        before, after = (tokenize.PROTECTED.findall(text) for text in (line, found))
         assert sorted(before) == sorted(after), line
         assert all(line.split(" ").count(number) <= found.count(number) for number in ("3.5", "1,000"))
         if longest == 250:
-            assert len(side.tag_pairs(before)) == len(side.tag_pairs(after)), line
+            assert len(tokenize.tag_pairs(before)) == len(tokenize.tag_pairs(after)), line
 
 
 def test_a_copied_word_is_not_translated(hybrid_system: Path) -> None:
