@@ -62,8 +62,8 @@ def command(argv: Sequence[str] | None) -> None:
         language=find_language(args),
         normalize=not args.no_normalize,
         case="lower" if args.lower else "keep",
-        # detokenization needs no dictionary
         protect=args.protect,
+        # detokenization needs no dictionary
         segment="character" if args.detokenize and args.segment == "word" else args.segment,
         detokenize=args.detokenize,
         escape=args.escape,
