@@ -4,6 +4,8 @@ UserError
 ├── ConfigError
 ├── DataError
 └── CheckpointError
+
+Wrong types from Python programs are a TypeError.
 """
 
 import re
@@ -56,3 +58,31 @@ def one_line(message: str) -> str:
         rf"\S{{{WIDEST + 1},}}", lambda word: f"{word[0][: WIDEST // 2]}...{word[0][-WIDEST // 2 :]}", line
     )
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+
+
+# ---- lines that a Python program passes --------------------------------------------------------------------
+# A str where a list of lines is expected would be read as a list of its characters.
+
+
+def check_lines(lines: object, what: str = "lines") -> None:
+    """TypeError for a str where a list of lines is expected."""
+    if isinstance(lines, str):
+        raise TypeError(f"expected a list of {what}, found a str; write [text] for one")
+
+
+def check_pairs(pairs: object) -> None:
+    """TypeError for a str, or one pair of them, where a list of pairs is expected, and for a pair that is
+    not two texts."""
+    listed = isinstance(pairs, tuple | list)
+    if isinstance(pairs, str) or (listed and any(isinstance(pair, str) for pair in pairs)):
+        raise TypeError("expected a list of pairs, found a str; write [(source, target)] for one")
+    if listed and (wrong := [len(pair) for pair in pairs if len(pair) != 2]):
+        raise TypeError(f"expected pairs (source, target), found a tuple of {wrong[0]}")
+
+
+def check_texts(texts: object, what: str) -> None:
+    """TypeError for a str, or a list of them, where a list of texts is expected, each a list of lines."""
+    if isinstance(texts, str) or (isinstance(texts, tuple | list) and any(isinstance(t, str) for t in texts)):
+        raise TypeError(
+            f"expected a list of {what}, each a list of lines, found a str; write [lines] for one"
+        )

@@ -15,8 +15,7 @@ from sacrebleu.metrics.ter import TER
 from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
 from sacrebleu.utils import SACREBLEU_DIR
 
-from nmt.errors import ConfigError, DataError
-from nmt.io.files import check_lines, check_texts
+from nmt.errors import ConfigError, DataError, check_lines, check_texts
 from nmt.io.numbers import counted, shown
 
 # The tokenizers that `auto` chooses, by language; of several, the first that is installed. BLEU counts words,

@@ -26,9 +26,8 @@ from nmt.analysis.systems import (
 )
 from nmt.cli.arguments import InputPath, integer
 from nmt.cli.options import Parser
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, check_texts
 from nmt.io import files, numbers
-from nmt.io.files import check_texts
 from nmt.metrics import DEFAULT_TOKENIZER, BleuStatistics, check_lengths, check_tokenizer, ter_scores
 
 # ---- resampling --------------------------------------------------------------------------------------------

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from nmt.analysis.actions import add_output
 from nmt.cli.arguments import InputPath
 from nmt.cli.options import Parser
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, check_lines
 from nmt.formats import nbest
 from nmt.io import files
-from nmt.io.files import check_lines
 from nmt.io.numbers import counted
 from nmt.metrics import (
     DEFAULT_TOKENIZER,

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nmt.config import settings
-from nmt.errors import ConfigError, DataError
-from nmt.io.files import check_lines
+from nmt.errors import ConfigError, DataError, check_lines
 from nmt.io.numbers import counted, shown
 from nmt.models.protocols import Source, State, StepModel
 from nmt.runs.checkpoint import SavedRun

@@ -21,9 +21,8 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, check_lines
 from nmt.io import files, manifest, mapped
-from nmt.io.files import check_lines
 from nmt.lazy import LazyPart
 from nmt.ngram import count_models, interpolation, trie
 from nmt.ngram.interpolation import Histories

@@ -9,8 +9,7 @@ import torch
 
 from nmt.data.batches import Ids
 from nmt.data.running import ChunkStream, as_corpus, join_sentences
-from nmt.errors import ConfigError
-from nmt.io.files import check_lines
+from nmt.errors import ConfigError, check_lines
 from nmt.lm.base import Carried, choose_scorer
 from nmt.models.protocols import StepModel
 from nmt.ngram import count_models

@@ -22,9 +22,8 @@ from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from nmt.config.settings import changed
 from nmt.documents.inline import AlignedTranslation
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, check_lines, check_pairs
 from nmt.io import files
-from nmt.io.files import check_lines, check_pairs
 from nmt.lazy import LazyPart
 from nmt.runs import directory as run_directory
 from nmt.runs.pair import LanguagePair

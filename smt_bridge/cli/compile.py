@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nmt.cli import options
 from nmt.cli.arguments import InputPath, check_separate, new_folder, parse_settings
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.io import files, mapped
 from smt_bridge.cli.shared_options import add_compilation
 from smt_bridge.decoder.config import CompileConfig
@@ -63,8 +63,13 @@ def command(argv: Sequence[str] | None) -> None:
 
 
 def is_table(path: str) -> bool:
-    """Whether a path is a phrase table, not a moses.ini or a folder. DataError for an unreadable file."""
-    return Path(path).is_file() and b"|||" in next(iter(files.read_byte_lines(path)), b"")
+    """Whether a path is a phrase table, not a moses.ini or a folder. DataError for an unreadable or empty
+    file."""
+    if not Path(path).is_file():
+        return False
+    for line in files.read_byte_lines(path):
+        return b"|||" in line
+    raise DataError(f"{path}: the file is empty, expected a phrase table or a moses.ini")
 
 
 def compile_table(args: argparse.Namespace) -> None:

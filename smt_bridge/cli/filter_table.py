@@ -53,7 +53,10 @@ def command(argv: Sequence[str] | None) -> None:
     wanted = Occurring(read_texts(args.input)) if args.input else None
     if wanted is not None:
         check_texts(args.input[0], wanted)
-    log.info("%s pairs kept", f"{write_tables(args, wanted, pruning):,}")
+    if kept := write_tables(args, wanted, pruning):
+        log.info("%s pairs kept", f"{kept:,}")
+    else:
+        log.warning("%s: no pair is kept, so the output is empty; is the text like the table?", args.table)
 
 
 def check_options(args: argparse.Namespace, pruning: PruneConfig) -> None:

@@ -11,8 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from nmt.errors import ConfigError, DataError
-from nmt.io.files import check_lines
+from nmt.errors import ConfigError, DataError, check_lines
 from nmt.io.numbers import shown
 from nmt.text import sentences
 from nmt.text.sentences import whole_lines

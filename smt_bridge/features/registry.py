@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from nmt.config.settings import choice, setting
-from nmt.errors import ConfigError
-from nmt.io import files
+from nmt.errors import ConfigError, check_lines
 from nmt.plugins import Registry
 from nmt.runs import directory as run_directory
 
@@ -172,7 +171,7 @@ def parse_features(texts: Sequence[str], taken: Sequence[str] = ()) -> list[Feat
     """Parse options TYPE[:NAME]=PATH, in order. `taken`: names that other features have already. A feature
     without a name gets the first free one, such as RNN0. ConfigError for an option of another form, for an
     unknown type, for a name that Moses would misread, and for one that is taken; TypeError for a str."""
-    files.check_lines(texts, "features")
+    check_lines(texts, "features")
     specs: list[FeatureSpec] = []
     numbers: Counter[str] = Counter()
     names = set(taken)

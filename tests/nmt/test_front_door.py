@@ -101,6 +101,12 @@ def test_of_a_run(run: Run, call: Callable[[Run], object]) -> None:
         call(run)
 
 
+@pytest.mark.parametrize("pair", [("a",), ("a", "b", "c")])
+def test_a_pair_is_two_texts(run: Run, pair: tuple[str, ...]) -> None:
+    with pytest.raises(TypeError, match=f"expected pairs .source, target., found a tuple of {len(pair)}"):
+        run.score([pair])
+
+
 def test_of_language_models(lm: LineScorer) -> None:
     for call in (lm.score, lm.log_z):
         with pytest.raises(TypeError, match="expected a list of lines, found a str"):

@@ -49,6 +49,9 @@ def test_unescaped_text_is_warned_of(command: Command, refused: Callable[..., st
     (tmp_path / "one").write_text("a ' b\n")
     line = ["smt-filter-table", *"t -i one -o o".split()]
     assert "where Moses" in command(*line, cwd=tmp_path).stderr
+    (tmp_path / "one").write_text("ein\n")
+    done = command(*line, "-q", cwd=tmp_path)
+    assert done.returncode == 0 and "t: no pair is kept" in done.stderr and not (tmp_path / "o").read_bytes()
     (tmp_path / "one").write_text("\n")
     assert "no words" in refused(command(*line, "-q", cwd=tmp_path))
     assert "go together" in refused(command(*line, "-q", "--reordering", "t", cwd=tmp_path))
