@@ -53,8 +53,8 @@ def command(argv: Sequence[str] | None) -> None:
     wanted = Occurring(read_texts(args.input)) if args.input else None
     if wanted is not None:
         check_texts(args.input[0], wanted)
-    if kept := write_tables(args, wanted, pruning):
-        log.info("%s pairs kept", f"{kept:,}")
+    if pairs := write_tables(args, wanted, pruning):
+        log.info("%s pairs kept", f"{pairs:,}")
     else:
         log.warning("%s: no pair is kept, so the output is empty; is the text like the table?", args.table)
 
