@@ -73,10 +73,10 @@ def check_lines(lines: object, what: str = "lines") -> None:
 def check_pairs(pairs: object) -> None:
     """TypeError for a str, or one pair of them, where a list of pairs is expected, and for a pair that is
     not two texts."""
-    listed = isinstance(pairs, tuple | list)
-    if isinstance(pairs, str) or (listed and any(isinstance(pair, str) for pair in pairs)):
+    listed = list(pairs) if isinstance(pairs, tuple | list) else []
+    if isinstance(pairs, str) or any(isinstance(pair, str) for pair in listed):
         raise TypeError("expected a list of pairs, found a str; write [(source, target)] for one")
-    if listed and (wrong := [len(pair) for pair in pairs if len(pair) != 2]):
+    if wrong := [len(pair) for pair in listed if len(pair) != 2]:
         raise TypeError(f"expected pairs (source, target), found a tuple of {wrong[0]}")
 
 

@@ -54,9 +54,19 @@ TO_ZERO = {
 }
 
 
+GUIDED = "guided_alignment"  # of section `training`
+
+
 def attention(dropout: float) -> dict[str, Section]:
-    """Configuration of an attention model, to be merged into its preset."""
-    return {"model": {"type": "rnn", "dropout": dropout}, "training": TO_ZERO}
+    """Configuration of an attention model, to be merged into its preset. The links of the phrase-based half
+    guide its attention: recipes/guided_alignment has what that gains."""
+    return {"model": {"type": "rnn", "dropout": dropout}, "training": {**TO_ZERO, GUIDED: 0.1}}
+
+
+def unguided(sections: Mapping[str, Section]) -> dict[str, Section]:
+    """The configuration of an attention model without guided alignment, which takes a single text."""
+    training = {key: value for key, value in sections["training"].items() if key != GUIDED}
+    return {**sections, "training": training}
 
 
 # Smaller corpora need more epochs, but not smaller networks. With half the layer sizes, and about as many

@@ -26,7 +26,7 @@ from nmt.work.executors import ExecutorConfig, Processes
 from smt_bridge import train_system
 from smt_bridge.build.config import Build
 from smt_bridge.build.corpus import FOLDER, LONGEST, BuildTexts, sides
-from smt_bridge.build.networks import AVERAGED, Name
+from smt_bridge.build.networks import AVERAGED, GUIDED, Name
 from smt_bridge.build.plan import NetworkPlan
 from smt_bridge.config import TrainConfig
 from smt_bridge.extraction import alignment
@@ -216,12 +216,13 @@ def network_task(build: Build, plan: NetworkPlan) -> TrainingTask:
         "seed": build.config.seed,
         "threads": 1,
         "matmul": build.plan.matmul,
-        "data": data_section(build, plan.name),
+        "data": data_section(build, plan.name, GUIDED in training),
     }
     return TrainingTask(plan.name, plan.preset, content)
 
 
-def data_section(build: Build, name: Name) -> Content:
+def data_section(build: Build, name: Name, guided: bool = False) -> Content:
+    """Section `data` of the configuration of a network. `guided`: its attention learns from the links."""
     source, target = (side_settings(settings) for settings in sides(build.config))
     if name == "cslm":
         text = BuildTexts(build.work).lm() if build.plan.monolingual_network else f"{FOLDER}/train.target"
@@ -235,8 +236,11 @@ def data_section(build: Build, name: Name) -> Content:
         texts["corpora"] = [{"name": "parallel", **train}, back]
     else:
         texts |= {f"train_{side}": path for side, path in train.items()}
-    links = {"alignment": ALIGNMENT, "dev_alignment": DEV_ALIGNMENT} if name == "joint" else {}
-    return {**texts, **links, "source": source, "target": target, "max_length": LONGEST}
+    if name == "joint" or guided:
+        texts["alignment"] = ALIGNMENT
+    if name == "joint":
+        texts["dev_alignment"] = DEV_ALIGNMENT
+    return {**texts, "source": source, "target": target, "max_length": LONGEST}
 
 
 def side_settings(config: SideConfig) -> Content:

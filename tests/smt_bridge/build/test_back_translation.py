@@ -93,6 +93,19 @@ def test_the_attention_model_reads_both_texts_and_tags_the_new_one(tmp_path: Pat
     assert joint["train_source"] == "corpus/train.source" and "corpora" not in joint
 
 
+@pytest.mark.parametrize(("sizes", "weight", "links"), [(SIZES, 0.1, "alignment.gz"), (WITH_TEXT, 0.0, "")])
+def test_links_guide_attention_unless_text_is_translated_back(
+    sizes: CorpusSizes, weight: float, links: str, tmp_path: Path
+) -> None:
+    given = BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(tmp_path))
+    build = Build(given, plan.decide(sizes, 90 * 60, 1.0, "mkl"))
+    [network] = [network for network in build.plan.networks if network.name == "attention"]
+    task = training.network_task(build, network)
+    config = config_file.from_mapping(task.content, task.preset)
+    assert (config.training.guided_alignment, config.data.alignment) == (weight, links)
+    assert not config.data.dev_alignment
+
+
 def test_a_plan_with_monolingual_text_trains_on_more_pairs() -> None:
     alone, more = (plan.decide(sizes, 90 * 60, 1.0, "mkl") for sizes in (SIZES, WITH_TEXT))
     assert not alone.back_translated and more.back_translated == plan.MOST_BACK * SIZES.pairs

@@ -202,7 +202,7 @@ def test_nothing_is_left_of_a_table_that_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="table:"):
         command.command([str(model), "-o", str(tmp_path / "small")])
     (tmp_path / "empty").touch()
-    with pytest.raises(UserError, match="empty: the file is empty, expected a phrase table or a moses.ini"):
+    with pytest.raises(UserError, match="empty: the file is empty, expected a phrase table"):
         command.command([str(tmp_path / "empty"), "-o", str(tmp_path / "small")])
     assert not (tmp_path / "small").exists()
     (tmp_path / "full").mkdir()
