@@ -93,8 +93,15 @@ def test_the_attention_model_reads_both_texts_and_tags_the_new_one(tmp_path: Pat
     assert joint["train_source"] == "corpus/train.source" and "corpora" not in joint
 
 
-@pytest.mark.parametrize(("sizes", "weight", "links"), [(SIZES, 0.1, "alignment.gz"), (WITH_TEXT, 0.0, "")])
-def test_links_guide_attention_unless_text_is_translated_back(
+@pytest.mark.parametrize(
+    ("sizes", "weight", "links"),
+    [
+        (SIZES, 0.1, "alignment.gz"),
+        (replace(SIZES, monolingual_lines=300, monolingual_words=4000), 0.0, ""),
+        (replace(SIZES, pairs=9000), 0.0, ""),
+    ],
+)
+def test_links_guide_attention_of_small_corpora_without_back_translation(
     sizes: CorpusSizes, weight: float, links: str, tmp_path: Path
 ) -> None:
     given = BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(tmp_path))
