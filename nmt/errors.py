@@ -64,6 +64,12 @@ def one_line(message: str) -> str:
 # A str where a list of lines is expected would be read as a list of its characters.
 
 
+def has_str(values: object) -> bool:
+    """Whether values that should be pairs or lists of lines are a str, or a list with one."""
+    listed = isinstance(values, tuple | list) and any(isinstance(value, str) for value in values)
+    return listed or isinstance(values, str)
+
+
 def check_lines(lines: object, what: str = "lines") -> None:
     """TypeError for a str where a list of lines is expected."""
     if isinstance(lines, str):
@@ -73,16 +79,15 @@ def check_lines(lines: object, what: str = "lines") -> None:
 def check_pairs(pairs: object) -> None:
     """TypeError for a str, or one pair of them, where a list of pairs is expected, and for a pair that is
     not two texts."""
-    listed = list(pairs) if isinstance(pairs, tuple | list) else []
-    if isinstance(pairs, str) or any(isinstance(pair, str) for pair in listed):
+    if has_str(pairs):
         raise TypeError("expected a list of pairs, found a str; write [(source, target)] for one")
-    if wrong := [len(pair) for pair in listed if len(pair) != 2]:
+    if isinstance(pairs, tuple | list) and (wrong := [len(pair) for pair in pairs if len(pair) != 2]):
         raise TypeError(f"expected pairs (source, target), found a tuple of {wrong[0]}")
 
 
 def check_texts(texts: object, what: str) -> None:
     """TypeError for a str, or a list of them, where a list of texts is expected, each a list of lines."""
-    if isinstance(texts, str) or (isinstance(texts, tuple | list) and any(isinstance(t, str) for t in texts)):
+    if has_str(texts):
         raise TypeError(
             f"expected a list of {what}, each a list of lines, found a str; write [lines] for one"
         )

@@ -67,9 +67,10 @@ def is_table(path: str) -> bool:
     file."""
     if not Path(path).is_file():
         return False
-    for line in files.read_byte_lines(path):
-        return b"|||" in line
-    raise DataError(f"{path}: the file is empty, expected a phrase table or a moses.ini")
+    first = next(iter(files.read_byte_lines(path)), None)
+    if first is None:
+        raise DataError(f"{path}: the file is empty, expected a phrase table or a moses.ini")
+    return b"|||" in first
 
 
 def compile_table(args: argparse.Namespace) -> None:

@@ -56,7 +56,11 @@ def command(argv: Sequence[str] | None) -> None:
     if pairs := write_tables(args, wanted, pruning):
         log.info("%s pairs kept", f"{pairs:,}")
     else:
-        log.warning("%s: no pair is kept, so the output is empty; is the text like the table?", args.table)
+        log.warning(
+            "%s: no pair is kept, so the output is empty; tokenize the text like the corpus of the table, or "
+            "prune less",
+            args.table,
+        )
 
 
 def check_options(args: argparse.Namespace, pruning: PruneConfig) -> None:
