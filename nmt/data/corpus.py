@@ -60,6 +60,9 @@ class CorpusConfig:
     name: str = setting("", help="name of the corpus in messages; empty: the name of its source file")
     source: str = setting("", help="parallel text, line by line")
     target: str = setting("", help="its translation")
+    alignment: str = setting(
+        "", help="its word alignment, for training.guided_alignment; a corpus without it is not guided"
+    )
     tag: str = setting(
         "",
         help="a token put before each source sentence, such as <bt>, <2fr> or <med>; it is a unit of its "
@@ -322,10 +325,14 @@ def text_rules(side: SideConfig) -> str:
 
 
 def aligned_stamp(config: DataConfig, source: Vocab, target: Vocab, within: str) -> str:
-    """Like `make_stamp`, but the digest also changes with the alignment's file and with `within`: the scope
-    of affiliations (SENTENCE or PHRASE), or a name for how the alignment is stored. Errors as there."""
-    status = files.status(config.alignment)
-    text = f"{config.alignment} {status.st_size} {status.st_mtime_ns} {within}"
+    """Like `make_stamp`, but the digest also changes with the files of alignments and with `within`: the
+    scope of affiliations (SENTENCE or PHRASE), or a name for how the alignment is stored. Errors as there."""
+    text = within
+    for path in (config.alignment, *(corpus.alignment for corpus in config.corpora)):
+        if path:
+            status = files.status(path)
+            text += f" {path} {status.st_size} {status.st_mtime_ns}"
+        text += "\n"
     return hashlib.sha256(f"{make_stamp(config, source, target)} {text}".encode()).hexdigest()
 
 
@@ -341,6 +348,12 @@ def check_config(config: DataConfig, thorough: bool = False) -> None:
             raise ConfigError(
                 f"data.{key}: for model.type joint only; other models read no alignment{exception}; leave it "
                 "out"
+            )
+    for index, corpus in enumerate(config.corpora):
+        if corpus.alignment:
+            raise ConfigError(
+                f"data.corpora[{index}].alignment: read with training.guided_alignment only; set that, or "
+                "leave it out"
             )
     check_pairs(config, thorough)
 

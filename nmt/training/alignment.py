@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, zip_longest
+from itertools import chain, compress, islice, repeat, zip_longest
+from typing import NamedTuple
 
-from nmt.data import corpus
 from nmt.data.affiliation import AlignedPair, affiliate_pair
 from nmt.data.batches import BatchStream, GuidedStream, unit_links
 from nmt.data.binarized import (
@@ -17,7 +17,14 @@ from nmt.data.binarized import (
     read_stamp,
     store,
 )
-from nmt.data.corpus import ALIGNMENTS, DataConfig, aligned_stamp, check_pairs, check_text_file
+from nmt.data.corpus import (
+    ALIGNMENTS,
+    DataConfig,
+    aligned_stamp,
+    check_config,
+    check_pairs,
+    check_text_file,
+)
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.formats import pharaoh
@@ -83,23 +90,58 @@ def check_unjoined(side: SideConfig, name: str) -> None:
         )
 
 
-def add_links(rows: Iterable[Sequence[list[str]]], path: str) -> Iterator[tuple[list[str], list[str], Links]]:
-    """Yield the words of both lines of each pair, with their links. `rows`: the words of source and target of
-    each pair; `path`: the file of their alignment. DataError for a link outside its pair, and for a file of
-    another length."""
-    for number, (row, links) in enumerate(zip_longest(rows, pharaoh.read(path)), 1):
-        if row is None or links is None:
+class PairWithLinks(NamedTuple):
+    """The words of both lines of a pair, with their links."""
+
+    source: list[str]
+    target: list[str]
+    links: Links
+    location: str = ""  # file:line of the links; empty without an alignment
+
+
+def add_links(
+    rows: Iterable[Sequence[list[str]]], path: str, used: Iterable[int] = repeat(1)
+) -> Iterator[PairWithLinks]:
+    """Add the links of a file to pairs. `rows`: the words of source and target of each pair; `path`: the file
+    of their alignment; `used`: a flag for each of its lines, 0 for a line whose pair is left out. DataError
+    for a link outside its pair, and for a file of another length."""
+    numbered = compress(enumerate(pharaoh.read(path), 1), used)
+    for row, line in zip_longest(rows, numbered):
+        if row is None or line is None:
             raise DataError(f"{path}: not as many lines as the text that it aligns; align the text again")
-        words, target_words = row
-        pharaoh.check_points(links, len(words), len(target_words), f"{files.name_of(path)}:{number}")
-        yield words, target_words, links
+        (words, target_words), (number, links) = row, line
+        location = f"{files.name_of(path)}:{number}"
+        pharaoh.check_points(links, len(words), len(target_words), location)
+        yield PairWithLinks(words, target_words, links, location)
+
+
+def linked_pairs(
+    config: DataConfig, text: TokenizedText, rows: Iterator[Sequence[list[str]]]
+) -> Iterator[PairWithLinks]:
+    """Add their links to all pairs of the training text, and the tags of several corpora to their sources;
+    corpora without an alignment have no links. `rows`: the words of source and target of each pair of `text`.
+    Errors as from `add_links`."""
+    if not text.listed:
+        yield from add_links(rows, config.alignment)
+        return
+    for corpus, used, size in zip(config.corpora, text.listed.flags, text.listed.sizes, strict=True):
+        part = islice(rows, size)
+        if corpus.alignment:
+            pairs = add_links(part, corpus.alignment, repeat(1) if used is None else used)
+        else:
+            pairs = (PairWithLinks(words, target_words, frozenset()) for words, target_words in part)
+        for pair in pairs:
+            if corpus.tag and pair.source:
+                links = frozenset((a + 1, b) for a, b in pair.links)
+                pair = pair._replace(source=[corpus.tag, *pair.source], links=links)
+            yield pair
 
 
 def check_links(config: DataConfig, text: TokenizedText) -> None:
-    """Check the alignment against the training text, before a run is created. DataError if it does not fit.
+    """Check the alignments against the training text, before a run is created. DataError if one does not fit.
     Truecasing does not change the number of words, so it need not be learned yet."""
     sides = [LearningSide.of(name, config).pipeline for name in ("source", "target")]
-    for _ in add_links(text.split(*sides), config.alignment):
+    for _ in linked_pairs(config, text, text.split(*sides)):
         pass
 
 
@@ -113,7 +155,7 @@ def make_aligned_corpus(data: ParallelData, within: str) -> Corpus:
             rows = add_links(data.text.words(*data.pipelines), config.alignment)
             pairs = (
                 (words, target_words, affiliate_pair(links, len(words), len(target_words), within))
-                for words, target_words, links in rows
+                for words, target_words, links, _ in rows
             )
             numbered = data.text.show_progress(pairs, "pairs", "numbering the words")
             report = binarize_aligned(numbered, *data.vocabs, cache, config.max_length, stamp)
@@ -140,7 +182,7 @@ def make_aligned_dev(data: ParallelData, within: str) -> list[AlignedPair] | Non
             vocabs[1].encode(target_words),
             affiliate_pair(links, len(words), len(target_words), within),
         )
-        for words, target_words, links in add_links(rows, config.dev_alignment)
+        for words, target_words, links, _ in add_links(rows, config.dev_alignment)
     ]
     report_dev([list(pair.source) for pair in pairs], [list(pair.target) for pair in pairs], pipelines)
     return pairs
@@ -156,13 +198,21 @@ GUIDED_KEY = "training.guided_alignment"
 def check_guided(config: DataConfig, thorough: bool = False) -> None:
     """Check the settings and files for guided alignment; `thorough` also reads all text once. ConfigError for
     settings that exclude it, other errors as from `nmt.data.corpus.check_config`."""
-    corpus.check_config(replace(config, alignment=""), thorough)
-    if not config.train_source:
-        raise ConfigError(f"{GUIDED_KEY}: needs train_source and train_target, one text with its alignment")
-    if not config.alignment:
+    without = [replace(corpus, alignment="") for corpus in config.corpora]
+    check_config(replace(config, alignment="", corpora=without), thorough)
+    if config.phrase_table:
+        raise ConfigError(f"{GUIDED_KEY}: data.phrase_table has no alignment of sentences; give their text")
+    texts = [(config.train_source, config.train_target, config.alignment)]
+    if config.corpora:
+        if config.alignment:
+            raise ConfigError("data.alignment: give the alignments of corpora as data.corpora[].alignment")
+        texts = [(corpus.source, corpus.target, corpus.alignment) for corpus in config.corpora]
+    if not any(path for *_, path in texts):
+        key = "data.corpora[0].alignment" if config.corpora else "data.alignment"
+        source, target, _ = texts[0]
         raise ConfigError(
-            f"{GUIDED_KEY}: data.alignment is missing: give the word alignment of {config.train_source} and "
-            f"{config.train_target}, a file of smt-align"
+            f"{GUIDED_KEY}: {key} is missing: give the word alignment of {source} and {target}, a file of "
+            "smt-align"
         )
     for key in RATES:
         if getattr(config, key):
@@ -172,13 +222,15 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
             )
     for name in ("source", "target"):
         check_unjoined(getattr(config, name), name)
-    check_text_file(config.alignment)
-    if thorough:
-        files.check_parallel(config.train_source, config.train_target, config.alignment)
+    for source, target, path in texts:
+        if path:
+            check_text_file(path)
+            if thorough:
+                files.check_parallel(source, target, path)
 
 
 def guided_stream(data: ParallelData, stream: BatchStream, weight: float) -> GuidedStream:
-    """Add the links of `data.alignment` to the batches of a stream. `weight`: weight of the guidance in the
+    """Add the links of the training text to the batches of a stream. `weight`: weight of the guidance in the
     cost. The links are stored in a folder beside the binarized pairs, and written again only if something has
     changed. DataError for an alignment that does not fit."""
     folder, stamp = data.cache / LINKS, aligned_stamp(data.config, *data.vocabs, "units")
@@ -204,17 +256,19 @@ def read_links(data: ParallelData, report: BinarizeReport) -> Iterator[list[int]
     """Yield the links of each pair that training uses: the rows of `unit_links`, one after the other. Counts
     the pairs in the report. DataError for an alignment that does not fit."""
     config, pipelines = data.config, data.pipelines
-    rows = add_links(data.text.words(*pipelines), config.alignment)
-    shown = data.text.show_progress(rows, "pairs", "linking the units")
-    for number, (words, target_words, links) in enumerate(shown, 1):
+    rows = linked_pairs(config, data.text, data.text.words(*pipelines))
+    for words, target_words, links, location in data.text.show_progress(rows, "pairs", "linking the units"):
         source, target = pipelines[0].cut(words), pipelines[1].cut(target_words)
-        if is_kept(source, target, config.max_length, report):
-            location = f"{config.alignment}:{number}"
-            numbers = (
-                word_numbers(pipelines[0], words, source, location),
-                word_numbers(pipelines[1], target_words, target, location),
-            )
-            yield list(chain.from_iterable(unit_links(links, *numbers).tolist()))
+        if not is_kept(source, target, config.max_length, report):
+            continue
+        if not links:
+            yield []
+            continue
+        numbers = (
+            word_numbers(pipelines[0], words, source, location),
+            word_numbers(pipelines[1], target_words, target, location),
+        )
+        yield list(chain.from_iterable(unit_links(links, *numbers).tolist()))
 
 
 def word_numbers(pipeline: TextPipeline, words: list[str], units: list[str], location: str) -> list[int]:

@@ -263,8 +263,8 @@ def named_files(config: DataConfig) -> Iterator[tuple[str, str]]:
 def listed_files(config: DataConfig) -> Iterator[tuple[str, str]]:
     """Yield the key below `data` and the path of the files in `data.corpora`."""
     for index, corpus in enumerate(config.corpora):
-        yield f"corpora[{index}].source", corpus.source
-        yield f"corpora[{index}].target", corpus.target
+        for key in ("source", "target", "alignment"):
+            yield f"corpora[{index}].{key}", getattr(corpus, key)
 
 
 def take_stamps(config: DataConfig) -> dict[str, Stamp]:

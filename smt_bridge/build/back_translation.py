@@ -5,19 +5,32 @@ others; their source sentences begin with a tag (Caswell et al. 2019).
 back-translation/alignment.gz              the links of the build, reversed
 back-translation/model                     tables and count model of the reverse direction
 back-translation/train.source train.target the new pairs: translations, and the monolingual lines
+back-translation/train.alignment.gz        the links of the new pairs, by the decoder
 """
 
+from collections.abc import Iterable
+
 from nmt.formats import pharaoh
+from nmt.formats.pharaoh import Links
 from nmt.io import files
 from smt_bridge import train_system
 from smt_bridge.build.config import Build, StepProgress
 from smt_bridge.build.corpus import BuildTexts
-from smt_bridge.build.training import ALIGNMENT, BACK, BACK_SOURCE, BACK_TARGET, MODEL, extract_config
+from smt_bridge.build.training import (
+    ALIGNMENT,
+    BACK,
+    BACK_ALIGNMENT,
+    BACK_SOURCE,
+    BACK_TARGET,
+    MODEL,
+    extract_config,
+)
 from smt_bridge.build.tuning import PHRASE_BASED, ini_path, sample_lines
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder import system as systems
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.decoder.decoder import Decoder
+from smt_bridge.decoder.translation import alignment
 from smt_bridge.moses import ini as moses_ini
 from smt_bridge.moses.ini import Ini
 
@@ -29,12 +42,12 @@ def translate_back(build: Build) -> None:
     """Train the reverse system and translate the monolingual lines. Writes the files listed at the top of
     this module; BACK_SOURCE comes last. Raises the errors of `train_system.train`."""
     lines = sampled_lines(build)
-    alignment = build.work / BACK / ALIGNMENT
-    files.write_text(alignment, map(reversed_links, files.read_lines(build.work / ALIGNMENT)))
+    links = build.work / BACK / ALIGNMENT
+    files.write_text(links, map(reversed_links, files.read_lines(build.work / ALIGNMENT)))
     texts, folder = BuildTexts(build.work), build.work / BACK / MODEL
     config = TrainConfig(
         source=str(texts.path("train.target")), target=str(texts.path("train.source")),
-        alignment=str(alignment), extract=extract_config(build),
+        alignment=str(links), extract=extract_config(build),
     )  # fmt: skip
     train_system.train(folder, config, on_step=lambda: build.store.record([f"{BACK}/{MODEL}/*"]))
     tuned = moses_ini.read(str(ini_path(build, PHRASE_BASED)))
@@ -43,9 +56,14 @@ def translate_back(build: Build) -> None:
     decoder = Decoder(
         systems.load_ini(moses_ini.read(str(folder / "reverse.ini")), False), DecoderConfig(stack=STACK)
     )
-    translations = map(decoder.lines.text, decoder.translate_all(lines, build.config.workers))
+    progress = StepProgress(build, len(lines))
+    pairs = [
+        (decoder.lines.text(translation), pharaoh.format_links(exchanged(alignment(translation))))
+        for translation in progress.over(decoder.translate_all(lines, build.config.workers), 1)
+    ]
     files.write_text(build.work / BACK_TARGET, lines)
-    files.write_text(build.work / BACK_SOURCE, StepProgress(build, len(lines)).over(translations, 1))
+    files.write_text(build.work / BACK_ALIGNMENT, [links for _, links in pairs])
+    files.write_text(build.work / BACK_SOURCE, [line for line, _ in pairs])
 
 
 def sampled_lines(build: Build) -> list[str]:
@@ -56,7 +74,12 @@ def sampled_lines(build: Build) -> list[str]:
 
 def reversed_links(line: str) -> str:
     """Exchange the two sides of the links of a line. DataError for a malformed one."""
-    return pharaoh.format_links(frozenset((j, i) for i, j in pharaoh.parse(line, ALIGNMENT)))
+    return pharaoh.format_links(exchanged(pharaoh.parse(line, ALIGNMENT)))
+
+
+def exchanged(links: Iterable[tuple[int, int]]) -> Links:
+    """Links (source, target) as (target, source)."""
+    return frozenset((target, source) for source, target in links)
 
 
 def reversed_weights(tuned: Ini, start: Ini) -> Ini:

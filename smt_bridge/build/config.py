@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WORK = "build"  # subfolder of the system's folder, for all files that decoding does not need
 Record = TypeVar("Record")
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -153,7 +154,7 @@ class StepProgress:
         self.done += work
         self.build.share = min(1.0, self.done / max(1e-9, self.total))
 
-    def over(self, items: Iterable[str], work: float) -> Iterator[str]:
+    def over(self, items: Iterable[Item], work: float) -> Iterator[Item]:
         """Yield the items, and advance after each. `work`: expected for one item."""
         for item in items:
             yield item

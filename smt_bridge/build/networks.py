@@ -62,12 +62,6 @@ def attention(dropout: float, **training: float) -> dict[str, Section]:
     return {"model": {"type": "rnn", "dropout": dropout}, "training": {**TO_ZERO, **training}}
 
 
-def unguided(sections: Mapping[str, Section]) -> dict[str, Section]:
-    """The configuration of an attention model without guided alignment, which takes a single text."""
-    training = {key: value for key, value in sections["training"].items() if key != GUIDED}
-    return {**sections, "training": training}
-
-
 # Smaller corpora need more epochs, but not smaller networks. With half the layer sizes, and about as many
 # sentences, results on the development set of Multi30k were worse: the attention model lost 2 to 3 BLEU with
 # 10,000 pairs; the joint model had a perplexity of 4.9 instead of 3.2 with 5,000 pairs, and of 9.8 instead of

@@ -21,7 +21,7 @@ from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import duration
 from nmt.training.proposal import preset_file
-from smt_bridge.build.networks import ORDER, Name, recipe, unguided
+from smt_bridge.build.networks import ORDER, Name, recipe
 from smt_bridge.config import TrainConfig
 from smt_bridge.decoder.config import DecoderConfig
 from smt_bridge.extraction.config import ExtractConfig, PruneConfig
@@ -308,9 +308,7 @@ def network_plan(
     lines, words = training_lines(name, sizes), sizes.target_words
     settings = recipe(name, lines)
     assert settings
-    sections = settings.sections
     if lines > sizes.pairs:
-        sections = unguided(sections)
         words += round(sizes.monolingual_words * (lines - sizes.pairs) / sizes.monolingual_lines)
     if monolingual and name == "cslm":
         lines, words = lines + sizes.monolingual_lines, words + sizes.monolingual_words
@@ -326,7 +324,7 @@ def network_plan(
     training = settings.batch * updates * (words / max(1, lines) + 1) / (settings.rate * speed)
     validating = updates / every * sizes.dev_words / (4 * settings.rate * speed)
     return NetworkPlan(
-        name=name, what=settings.what, preset=settings.preset, sections=sections,
+        name=name, what=settings.what, preset=settings.preset, sections=settings.sections,
         batch=settings.batch, updates=updates, every=every,
         epochs=round(epochs, 1), seconds=round(training + validating + Rates.starting),
         search=settings.search,

@@ -129,10 +129,11 @@ def extended_features(ini: Ini) -> list[FeatureLine]:
 # Their files do not depend on how many are trained at the same time.
 
 
-# Pairs of monolingual lines and their translations, which back_translation.py makes, and the tag of their
-# source sentences (Caswell et al. 2019).
+# Pairs of monolingual lines and their translations, which back_translation.py makes, their word alignment,
+# and the tag of their source sentences (Caswell et al. 2019).
 BACK = "back-translation"
 BACK_SOURCE, BACK_TARGET = f"{BACK}/train.source", f"{BACK}/train.target"
+BACK_ALIGNMENT = f"{BACK}/train.alignment.gz"
 TAG = "<bt>"
 NETWORKS, RUNS, LOGS = "networks", "runs", "logs"  # weights for decoding; run directories; training logs
 DONE = f"{NETWORKS}/done"
@@ -231,14 +232,14 @@ def data_section(build: Build, name: Name, guided: bool = False) -> Content:
         }  # fmt: skip
     train = {side: f"{FOLDER}/train.{side}" for side in ("source", "target")}
     texts: Content = {f"dev_{side}": f"{FOLDER}/dev.{side}" for side in ("source", "target")}
+    links, back_links = ({"alignment": path} if guided else {} for path in (ALIGNMENT, BACK_ALIGNMENT))
     if name == "attention" and build.plan.back_translated:
         back = {"name": "back-translated", "source": BACK_SOURCE, "target": BACK_TARGET, "tag": TAG}
-        texts["corpora"] = [{"name": "parallel", **train}, back]
+        texts["corpora"] = [{"name": "parallel", **train, **links}, back | back_links]
     else:
-        texts |= {f"train_{side}": path for side, path in train.items()}
-    if name == "joint" or guided:
-        texts["alignment"] = ALIGNMENT
+        texts |= {f"train_{side}": path for side, path in train.items()} | links
     if name == "joint":
+        texts["alignment"] = ALIGNMENT
         texts["dev_alignment"] = DEV_ALIGNMENT
     return {**texts, "source": source, "target": target, "max_length": LONGEST}
 

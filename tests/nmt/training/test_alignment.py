@@ -1,12 +1,13 @@
 """Parallel text with its word alignment: links belong to the lines beside them. Training with guided
 alignment: what it reads, what it refuses, and that it is resumed exactly."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nmt.data.batches import BatchStream, GuidedStream, row_links, unit_links
-from nmt.data.corpus import DataConfig
+from nmt.data.corpus import CorpusConfig, DataConfig, FilterConfig, check_config
 from nmt.data.tokenized import TokenizedText
 from nmt.errors import ConfigError, DataError
 from nmt.io.numbers import LARGEST
@@ -87,6 +88,60 @@ def test_links_have_room_at_any_max_length(tmp_path: Path) -> None:
     assert row_links(stream.links, 1).tolist() == [[0, 5, 1]]
 
 
+def links_of(config: DataConfig, cache: Path) -> list[list[list[int]]]:
+    """The links of each pair that training uses."""
+    words = prepare.training_text(config)
+    pairs = prepare.ParallelData(config, *prepare.make_sides(config, words), words, cache)
+    corpus = prepare.make_corpus(pairs)
+    stream = alignment.guided_stream(pairs, BatchStream(corpus, 2, 1, 1), 1.0)
+    return [row_links(stream.links, row).tolist() for row in range(len(corpus))]
+
+
+def test_links_of_several_corpora_are_those_of_one_text(tmp_path: Path) -> None:
+    """The text in two parts, the second with a tag and with a line between that its filters drop; then
+    without its alignment, which changes while the text does not."""
+    text(tmp_path)
+    config = data(tmp_path, max_length=6)
+    for name, lines in (
+        ("a.s", "ab abc\na b c d e f\n"), ("a.t", "x yx\nz\n"), ("a.align", "0-1 1-0\n5-0\n"),
+        ("b.s", "q\nb ab\n"), ("b.t", "q\nx x yx\n"), ("b.align", "0-0\n1-2 0-0\n"),
+    ):  # fmt: skip
+        (tmp_path / name).write_text(lines)
+
+    def part(name: str, **more: object) -> CorpusConfig:
+        paths = (str(tmp_path / f"{name}.{side}") for side in ("s", "t", "align"))
+        return CorpusConfig("", *paths, **more)  # type: ignore[arg-type]
+
+    def several(**more: object) -> DataConfig:
+        files = dict.fromkeys(("train_source", "train_target", "alignment"), "")
+        parts = [part("a"), part("b", filters=FilterConfig(drop_copies=True), **more)]
+        config = data(tmp_path, max_length=7, corpora=parts, **files)
+        alignment.check_guided(config, thorough=True)
+        alignment.check_links(config, prepare.training_text(config))
+        return config
+
+    whole = links_of(config, tmp_path / "whole")
+    assert len(whole) == 3 and all(whole)
+    assert links_of(several(), tmp_path / "parts") == whole
+    tagged = links_of(several(tag="<b>"), tmp_path / "parts")
+    assert tagged == [*whole[:2], [[target, source + 1, size] for target, source, size in whole[2]]]
+    unlinked = several(tag="<b>")
+    unlinked.corpora[1].alignment = ""
+    assert links_of(unlinked, tmp_path / "parts") == [*whole[:2], []]
+    with pytest.raises(ConfigError, match=r"data\.alignment: give the alignments of corpora as"):
+        alignment.check_guided(replace(unlinked, alignment=str(tmp_path / "a.align")))
+    with pytest.raises(ConfigError, match=r"data\.corpora\[0\]\.alignment: read with training.guided_al"):
+        check_config(unlinked)
+    with pytest.raises(ConfigError, match=r"data\.corpora\[0\]\.alignment is missing: give the word al"):
+        alignment.check_guided(replace(unlinked, corpora=unlinked.corpora[1:]))
+    (tmp_path / "b.align").write_text("0-0\n2-0\n")
+    with pytest.raises(DataError, match=r"b\.align:2: point 2-0 is outside the sentence pair"):
+        several()
+    (tmp_path / "b.align").write_text("0-0\n")
+    with pytest.raises(DataError, match=r"b\.align: not as many lines"):
+        links_of(replace(unlinked, corpora=[part("a"), part("b")]), tmp_path / "parts")
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -153,6 +208,24 @@ def test_resumed_is_bit_equal_and_overwriting_leaves_nothing(
 
 
 @pytest.mark.ci
+def test_corpora_of_which_one_is_guided(tmp_path: Path, command: Command) -> None:
+    """Batches of three pairs, so that some have no links at all. Guidance changes the cost of training."""
+    model = [f"model.{setting}" for setting in MODELS["rnn"].split()]
+    files = ", ".join(f"{side}: {tmp_path}/train.{side[0]}" for side in ("source", "target"))
+    links = {"plain": "", "guided": f", alignment: {tmp_path}/train.align"}
+    costs = {}
+    for run, alignment_key in links.items():
+        corpora = f"data.corpora=[{{{files}{alignment_key}}}, {{{files}, tag: <b>, weight: 3}}]"
+        given = config_of(tmp_path, run, *model, corpora, "training.batch_size=3", "training.log_every=20")
+        single = ("data.train_source=", "data.train_target=", "data.alignment=")
+        given = [word for word in given if not word.startswith(single)]
+        done = command("nmt-train", *given, *([] if alignment_key else ["training.guided_alignment=0"]))
+        assert done.returncode == 0, done.stderr
+        costs[run] = (tmp_path / run / "train.tsv").read_text().split("\n")[1].split("\t")[3]
+    assert float(costs["guided"]) > float(costs["plain"])
+
+
+@pytest.mark.ci
 def test_a_bad_alignment_is_one_line_and_makes_no_run(tmp_path: Path, command: Command) -> None:
     given = config_of(tmp_path, "run", *(f"model.{setting}" for setting in MODELS["rnn"].split()))
     path = tmp_path / "train.align"
@@ -175,8 +248,8 @@ def test_links_of_each_pair(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("0-0 2-1\n\n")
     rows = [(["a", "b", "c"], ["x", "y"]), (["a"], [])]
     found = list(alignment.add_links(rows, str(tmp_path / "a")))
-    assert [(words, other) for words, other, _ in found] == rows
-    assert [set(links) for *_, links in found] == [{(0, 0), (2, 1)}, set()]
+    assert [(pair.source, pair.target) for pair in found] == rows
+    assert [set(pair.links) for pair in found] == [{(0, 0), (2, 1)}, set()]
     for short in (rows[:1], [*rows, rows[0]]):
         with pytest.raises(DataError, match="not as many lines as the text"):
             list(alignment.add_links(short, str(tmp_path / "a")))

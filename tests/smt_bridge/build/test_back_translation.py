@@ -73,6 +73,10 @@ def test_the_pairs_are_monolingual_lines_and_their_translations(tmp_path: Path, 
         for path in (training.ALIGNMENT, f"{training.BACK}/{training.ALIGNMENT}")
     )
     assert [{(j, i) for i, j in row} for row in links] == list(map(set, reversed_))
+    sides = zip(pharaoh.read(build.work / training.BACK_ALIGNMENT), source, target, strict=True)
+    for row, line, other in sides:
+        pharaoh.check_points(row, len(line.split()), len(other.split()), "links")
+        assert len({i for i, _ in row}) > 0.9 * len(line.split())  # each word has been translated from one
     known = {word for line in texts.lines("train.source") for word in line.split()}
     words = [word for line in source for word in line.split()]
     assert sum(word in known for word in words) > 0.95 * len(words)  # of the source language
@@ -96,20 +100,26 @@ def test_the_attention_model_reads_both_texts_and_tags_the_new_one(tmp_path: Pat
 @pytest.mark.parametrize(
     ("sizes", "weight", "links"),
     [
-        (SIZES, 0.1, "alignment.gz"),
-        (replace(SIZES, monolingual_lines=300, monolingual_words=4000), 0.0, ""),
-        (replace(SIZES, pairs=9000), 0.0, ""),
+        (SIZES, 0.1, ["alignment.gz"]),
+        (
+            replace(SIZES, monolingual_lines=300, monolingual_words=4000),
+            0.1,
+            ["alignment.gz", "back-translation/train.alignment.gz"],
+        ),
+        (WITH_TEXT, 0.0, ["", ""]),
+        (replace(SIZES, pairs=9000), 0.0, [""]),
     ],
 )
-def test_links_guide_attention_of_small_corpora_without_back_translation(
-    sizes: CorpusSizes, weight: float, links: str, tmp_path: Path
+def test_links_guide_attention_of_small_corpora(
+    sizes: CorpusSizes, weight: float, links: list[str], tmp_path: Path
 ) -> None:
     given = BuildConfig("a.en", "a.fr", "b.en", "b.fr", str(tmp_path))
     build = Build(given, plan.decide(sizes, 90 * 60, 1.0, "mkl"))
     [network] = [network for network in build.plan.networks if network.name == "attention"]
     task = training.network_task(build, network)
     config = config_file.from_mapping(task.content, task.preset)
-    assert (config.training.guided_alignment, config.data.alignment) == (weight, links)
+    listed = [corpus.alignment for corpus in config.data.corpora] or [config.data.alignment]
+    assert (config.training.guided_alignment, listed) == (weight, links)
     assert not config.data.dev_alignment
 
 
