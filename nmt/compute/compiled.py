@@ -5,6 +5,8 @@ import hashlib
 import logging
 import os
 import shutil
+import stat
+import tempfile
 import threading
 import time
 from collections.abc import Callable
@@ -32,8 +34,8 @@ R = TypeVar("R")
 
 
 def cache_folder() -> Path | None:
-    """Folder for compiled code, beside the sources or in the user's cache; creates it. None if neither is
-    writable (a service without a home directory, say).
+    """Folder for compiled code: beside the sources, in the user's cache or, if neither is writable (a
+    container without a home directory, say), in the temporary folder; creates it. None if there is none.
 
     Its name contains a hash of all compiled sources. numba itself only checks the file of the function that
     is called, not those of the functions that it calls, and would run old code after a partial update.
@@ -46,7 +48,9 @@ def cache_folder() -> Path | None:
     name = f"numba-{digest.hexdigest()[:16]}"
     of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     folders = here / "__pycache__" / name, Path(of_user, "nmt-smt-compiled", name)
-    return next((folder for folder in folders if folder.is_absolute() and is_own(folder)), None)
+    own = next((folder for folder in folders if folder.is_absolute() and is_own(folder)), None)
+    temporary = Path(tempfile.gettempdir(), f"nmt-smt-compiled-{os.geteuid()}")
+    return own or (temporary / name if is_private(temporary) and is_own(temporary / name) else None)
 
 
 def is_own(folder: Path) -> bool:
@@ -55,6 +59,17 @@ def is_own(folder: Path) -> bool:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return folder.stat().st_uid == os.geteuid() and os.access(folder, os.W_OK)
+    except OSError:
+        return False
+
+
+def is_private(folder: Path) -> bool:
+    """Whether this is a folder of this user, not a link to one, that nobody else can open; creates it if
+    necessary. Others can put files of any name into the folder that it is in."""
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+        return (status.st_mode, status.st_uid) == (stat.S_IFDIR | 0o700, os.geteuid())
     except OSError:
         return False
 

@@ -77,8 +77,8 @@ def test_changed_queries_are_compiled_anew(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_compiled_code_of_an_installation_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package that another user has installed: the code is kept in this user's cache, and nowhere if there
-    is none. Code that another user has compiled is never run."""
+    """A package that another user has installed: the code is kept in this user's cache or, if there is none,
+    in a temporary folder that only this user can open. Code that another user has compiled is never run."""
     monkeypatch.setattr(compiled, "__file__", str(tmp_path / "nmt" / "compute" / "compiled.py"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     own = compiled.is_own
@@ -87,9 +87,20 @@ def test_compiled_code_of_an_installation_of_others(tmp_path: Path, monkeypatch:
     assert folder and folder.parent == tmp_path / "cache" / "nmt-smt-compiled" and folder.is_dir()
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    user = tmp_path.stat().st_uid
+    private = tmp_path / "temporary" / f"nmt-smt-compiled-{user}"
+    folder = compiled.cache_folder()
+    assert folder and folder.parent == private and private.stat().st_mode & 0o777 == 0o700
+    private.chmod(0o755)
     assert compiled.cache_folder() is None
-    monkeypatch.setattr("os.geteuid", lambda: tmp_path.stat().st_uid + 1)
-    assert not own(tmp_path)
+    private.chmod(0o700)
+    private.rename(tmp_path / "mine")
+    private.symlink_to(tmp_path / "mine")
+    assert compiled.cache_folder() is None
+    monkeypatch.setattr("os.geteuid", lambda: user + 1)
+    assert not own(tmp_path) and not compiled.is_private(tmp_path / "mine")
 
 
 def test_without_numba_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
