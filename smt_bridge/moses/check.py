@@ -8,6 +8,7 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.formats import phrase_table
 from nmt.io import mapped
+from nmt.io.manifest import digest64
 from nmt.io.numbers import counted, shown
 from smt_bridge.decoder import config
 from smt_bridge.features.registry import NAME, NOT_A_NAME
@@ -259,11 +260,16 @@ def row_problems(tables: Tables, combined: set[str]) -> Iterator[str]:
 
 def first_difference(phrases: Path, reordering: Path) -> int:
     """The number of the first line, from 1, in which a phrase table and a reordering table have different
-    phrase pairs; 0 if there is none. DataError for a line of the phrase table that Moses would refuse, and
-    for a malformed one of the other."""
-    for number, (pair, reordering_row) in enumerate(
+    phrase pairs; 0 if both have the same pairs, in any order. DataError for a line of the phrase table that
+    Moses would refuse, and for a malformed one of the other."""
+    first, balance = 0, 0  # Σ of the digests of one table's pairs less those of the other's
+    for number, rows in enumerate(
         zip_longest(phrase_table.read_strict(phrases, unsorted=True), phrase_table.read(reordering)), 1
     ):
-        if pair is None or reordering_row is None or is_other_pair(pair, reordering_row):
-            return number
-    return 0
+        if None in rows or is_other_pair(*rows):
+            first = first or number
+            for sign, row in zip((1, -1), rows, strict=True):
+                if row is not None:
+                    key = row.source + b" ||| " + row.target
+                    balance += sign * int.from_bytes(digest64(key))
+    return first if balance else 0

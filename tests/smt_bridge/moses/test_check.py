@@ -8,7 +8,7 @@ import pytest
 
 from nmt.errors import DataError
 from smt_bridge.moses import ini as moses_ini
-from smt_bridge.moses.check import problems
+from smt_bridge.moses.check import first_difference, problems
 from tests.smt_bridge.moses.systems import INI, REORDERING, TABLE, write_system
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
@@ -94,6 +94,17 @@ def test_check_of_rows(system: Path, command: Command) -> None:
         REORDERING + REORDERING.replace("||| b", "||| d")
     )  # as many rows, another target
     assert "r:2: a different phrase pair" in command("smt-ini", "check", "moses.ini", cwd=system).stdout
+
+
+@pytest.mark.parametrize(
+    ("phrases", "reordering", "first"),
+    [("ab", "ab", 0), ("abc", "cab", 0), ("ab", "bb", 1), ("ab", "a", 2), ("abc", "acc", 2), ("a", "ab", 2)],
+)
+def test_rows_are_compared_in_any_order(phrases: str, reordering: str, first: int, tmp_path: Path) -> None:
+    """As Moses looks them up. A row that comes twice is not another one."""
+    for name, words, scores in (("t", phrases, "0.5"), ("r", reordering, "0.2 0.3")):
+        (tmp_path / name).write_text("".join(f"{word} ||| x ||| {scores}\n" for word in words))
+    assert first_difference(tmp_path / "t", tmp_path / "r") == first
 
 
 def test_a_table_in_another_order_is_no_problem(system: Path) -> None:
