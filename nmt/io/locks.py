@@ -71,7 +71,7 @@ def acquire(folder: Path, until: float) -> FileLock:
     while True:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(folder / FILE, timeout=0)
+            lock = FileLock(folder / FILE, timeout=0, thread_local=False)
             lock.acquire()
             return lock
         except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-""""""
+"""Loading and averaging the weights of runs: complete directories, damaged and foreign files, averages."""
 
 import json
 import logging
