@@ -418,18 +418,22 @@ def test_another_text_is_refused(name: str, stamped: DataConfig, tmp_path: Path)
 
 
 def test_the_corpora_of_a_list_are_noted_too(tmp_path: Path) -> None:
-    for name in ("s", "t", "u", "v"):
+    for name in ("s", "t", "a", "u", "v", "b"):
         (tmp_path / name).write_text(f"{name}\n")
     first, second = (
-        CorpusConfig(source=str(tmp_path / pair[0]), target=str(tmp_path / pair[1])) for pair in ("st", "uv")
+        CorpusConfig(
+            source=str(tmp_path / source), target=str(tmp_path / target), alignment=str(tmp_path / links)
+        )
+        for source, target, links in ("sta", "uvb")
     )
     config = DataConfig(corpora=[first, second])
     with run_directory.writing(tmp_path / "run") as new:
         build.save_stamps(build.take_stamps(config), new)
     build.check_inputs(config, tmp_path / "run")
-    (tmp_path / "v").write_text("X\n")
-    with pytest.raises(DataError, match=r"/v: has changed since .* \(data\.corpora\[1\]\.target\)"):
-        build.check_inputs(config, tmp_path / "run")
+    for name, key in (("b", "alignment"), ("v", "target")):
+        (tmp_path / name).write_text("X\n")
+        with pytest.raises(DataError, match=rf"/{name}: has changed since .* \(data\.corpora\[1\]\.{key}\)"):
+            build.check_inputs(config, tmp_path / "run")
 
 
 def test_damaged_stamps_are_refused(stamped: DataConfig, tmp_path: Path) -> None:
