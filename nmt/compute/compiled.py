@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, cast
 
@@ -48,9 +49,13 @@ def cache_folder() -> Path | None:
     name = f"numba-{digest.hexdigest()[:16]}"
     of_user = os.path.expanduser(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     folders = here / "__pycache__" / name, Path(of_user, "nmt-smt-compiled", name)
-    own = next((folder for folder in folders if folder.is_absolute() and is_own(folder)), None)
-    temporary = Path(tempfile.gettempdir(), f"nmt-smt-compiled-{os.geteuid()}")
-    return own or (temporary / name if is_private(temporary) and is_own(temporary / name) else None)
+    if own := next((folder for folder in folders if folder.is_absolute() and is_own(folder)), None):
+        return own
+    with suppress(FileNotFoundError):  # of gettempdir, which writes a file to find a folder
+        temporary = Path(tempfile.gettempdir(), f"nmt-smt-compiled-{os.geteuid()}")
+        if is_private(temporary) and is_own(temporary / name):
+            return temporary / name
+    return None
 
 
 def is_own(folder: Path) -> bool:

@@ -267,7 +267,7 @@ def check_root(path: str, chunk: bytes, root: str) -> None:
 def malformed(path: str, error: "XMLSyntaxError", root: str = "") -> DataError:
     """The error for a file that is not well-formed XML. `root`: the expected root; empty: any."""
     what = " ".join(re.sub(r"(, line \d+, column \d+)+$", "", error.msg or "empty").split())
-    if "XML_PARSE_HUGE" in what or "huge text node" in what:  # the latter before lxml 5.4
+    if "XML_PARSE_HUGE" in what:
         what = "a text of more than 10 MB, or more than 256 elements inside each other"
     expected = f", expected <{root}>" if root else ""
     return DataError(

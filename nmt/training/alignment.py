@@ -261,7 +261,7 @@ def read_links(data: ParallelData, report: BinarizeReport) -> Iterator[list[int]
         source, target = pipelines[0].cut(words), pipelines[1].cut(target_words)
         if not is_kept(source, target, config.max_length, report):
             continue
-        if not links:
+        if not location:
             yield []
             continue
         numbers = (

@@ -99,6 +99,10 @@ def test_compiled_code_of_an_installation_of_others(tmp_path: Path, monkeypatch:
     private.rename(tmp_path / "mine")
     private.symlink_to(tmp_path / "mine")
     assert compiled.cache_folder() is None
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with monkeypatch.context() as context:
+        context.setattr("tempfile._candidate_tempdir_list", list)
+        assert compiled.cache_folder() is None  # no folder is writable
     monkeypatch.setattr("os.geteuid", lambda: user + 1)
     assert not own(tmp_path) and not compiled.is_private(tmp_path / "mine")
 

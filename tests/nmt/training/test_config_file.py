@@ -1,6 +1,5 @@
 """Configuration files: keys and types are checked, mistakes are named, a resumed run keeps its settings."""
 
-import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -241,18 +240,17 @@ def test_a_damaged_configuration_of_a_run_is_one_error(text: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (RunConfig(run="r", training=TrainingConfig(tensorboard="x")), "tensorboard: Value 'x'"),  # type: ignore[arg-type]
-        (RunConfig(run="r", model=RNNConfig(bias="x")), "bias: Value 'x'"),  # type: ignore[arg-type]
-        (RunConfig(run="r", lm=CSLMConfig(layers=[1.5])), "layers[0]: Value '1.5'"),  # type: ignore[list-item]
+        (RunConfig(run="r", training=TrainingConfig(tensorboard="x")), "training.tensorboard: Value 'x'"),  # type: ignore[arg-type]
+        (RunConfig(run="r", model=RNNConfig(bias="x")), "model.bias: Value 'x'"),  # type: ignore[arg-type]
+        (RunConfig(run="r", lm=CSLMConfig(layers=[1.5])), "lm.layers[0]: Value '1.5'"),  # type: ignore[list-item]
         (RunConfig(run="r", lm=CSLMConfig(layers=5)), "layers: "),  # type: ignore[arg-type]
         (RunConfig(run="r", data=None), "data: "),  # type: ignore[arg-type]
     ],
 )
 def test_types_are_checked_from_python_too(config: RunConfig, message: str) -> None:
-    """The key; before OmegaConf 2.4 without its section."""
     with pytest.raises(ConfigError) as error:
         train.read(config)
-    assert re.match(rf"((training|model|lm)\.)?{re.escape(message)}", str(error.value))
+    assert str(error.value).startswith(message)
 
 
 def test_a_run_directory_is_required_from_python_too() -> None:
