@@ -201,7 +201,7 @@ def check_guided(config: DataConfig, thorough: bool = False) -> None:
     without = [replace(corpus, alignment="") for corpus in config.corpora]
     check_config(replace(config, alignment="", corpora=without), thorough)
     if config.phrase_table:
-        raise ConfigError(f"{GUIDED_KEY}: data.phrase_table has no alignment of sentences; give their text")
+        raise ConfigError(f"{GUIDED_KEY}: needs parallel text with its alignment, not data.phrase_table")
     texts = [(config.train_source, config.train_target, config.alignment)]
     if config.corpora:
         if config.alignment:
