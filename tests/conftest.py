@@ -338,6 +338,15 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, grammar: ModuleType, command:
     return folder
 
 
+@pytest.fixture(scope="session")
+def saved_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Copies of two runs of tests/models: loading a run writes into it on a new make of processor."""
+    folder = tmp_path_factory.mktemp("saved")
+    for name in ("lm", "translator"):
+        shutil.copytree(ROOT / "tests" / "models" / name, folder / name)
+    return folder
+
+
 @pytest.fixture
 def examples(tmp_path: Path, grammar: ModuleType) -> Path:
     """What the examples of the documentation work on: a corpus, two small runs, a phrase-based system, a

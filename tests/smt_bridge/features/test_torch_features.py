@@ -18,7 +18,6 @@ from smt_bridge.features.registry import FeatureSettings, FeatureSpec
 from smt_bridge.features.torch_features import Joint, MixtureLM, NeuralLM, RunTranslation
 from smt_bridge.features.translation import CorpusShares
 from tests.commands.runs import joint_run
-from tests.conftest import ROOT
 from tests.smt_bridge.cli.scored_tables import ARPA
 
 # ---- test translation --------------------------------------------------------------------------------------
@@ -177,13 +176,18 @@ def test_phrases_alone_are_refused(run: Path, tmp_path: Path) -> None:
 # phrases.
 
 
-RUN = ROOT / "tests" / "models" / "lm"
 NEURAL_TARGETS = [["la", "fille"], [], ["zzz", "l&apos;", "chien"]]
 
 
-def neural_feature(**settings: object) -> NeuralLM:
+@pytest.fixture
+def lm(saved_runs: Path) -> Path:
+    """The run of a language model."""
+    return saved_runs / "lm"
+
+
+def neural_feature(run: Path, **settings: object) -> NeuralLM:
     found = NeuralLM.load(
-        FeatureSpec(kind="neural-lm", name="N", path=str(RUN)),
+        FeatureSpec(kind="neural-lm", name="N", path=str(run)),
         FeatureSettings(**settings),  # type: ignore[arg-type]
     )
     assert isinstance(found, NeuralLM)
@@ -195,18 +199,18 @@ def pairs(whole: bool) -> WordPairs:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_neural_lm_one_by_one(whole: bool) -> None:
+def test_neural_lm_one_by_one(whole: bool, lm: Path) -> None:
     """Escapes are undone, and text is cut into the run's units; a phrase has no end symbol."""
-    run = checkpoint.load_lm(str(RUN), "best", "cpu")
+    run = checkpoint.load_lm(str(lm), "best", "cpu")
     scorer = choose_scorer(run.model, False, run.directory)
     expected = []
     for words in NEURAL_TARGETS:
         text = run.text.cut([word.replace("&apos;", "'") for word in words])
         expected.append(float(scorer.score_sentences([run.words.encode(text)], ends=whole)[0]))
-    np.testing.assert_allclose(neural_feature().score(pairs(whole)), expected, atol=1e-5)
+    np.testing.assert_allclose(neural_feature(lm).score(pairs(whole)), expected, atol=1e-5)
 
 
-def test_the_share_of_unknown_words(tmp_path: Path) -> None:
+def test_the_share_of_unknown_words(tmp_path: Path, lm: Path) -> None:
     """With a back-off model an unknown word costs more than p(UNK), which all of them share; the scores of
     known words stay the same."""
     counted = ["zzz", "yyy"]
@@ -215,10 +219,10 @@ def test_the_share_of_unknown_words(tmp_path: Path) -> None:
         f"\\data\\\nngram 1=5\n\n\\1-grams:\n-99\t<s>\t0\n{lines}\n\\end\\\n", encoding="utf-8"
     )
     before, after = (
-        neural_feature().score(pairs(True)),
-        neural_feature(backoff=str(tmp_path / "lm")).score(pairs(True)),
+        neural_feature(lm).score(pairs(True)),
+        neural_feature(lm, backoff=str(tmp_path / "lm")).score(pairs(True)),
     )
-    run = checkpoint.load_lm(str(RUN), "best", "cpu")
+    run = checkpoint.load_lm(str(lm), "best", "cpu")
     texts = [run.text.cut([word.replace("&apos;", "'") for word in words]) for words in NEURAL_TARGETS]
     unknown = [any(unit not in run.words.ids for unit in text) for text in texts]
     assert unknown[2] and not unknown[1]
@@ -226,18 +230,18 @@ def test_the_share_of_unknown_words(tmp_path: Path) -> None:
         assert new < old if has else new == old
 
 
-def test_an_identity_of_the_arithmetic_and_the_shares(tmp_path: Path) -> None:
+def test_an_identity_of_the_arithmetic_and_the_shares(tmp_path: Path, lm: Path) -> None:
     (tmp_path / "lm").write_text(ARPA)
     found = [
-        neural_feature().identity(),
-        neural_feature(precision="int8").identity(),
-        neural_feature(backoff=str(tmp_path / "lm")).identity(),
+        neural_feature(lm).identity(),
+        neural_feature(lm, precision="int8").identity(),
+        neural_feature(lm, backoff=str(tmp_path / "lm")).identity(),
     ]
-    assert len(set(found)) == 3 and neural_feature(threads=2, back_end="eigen").identity() == found[0]
+    assert len(set(found)) == 3 and neural_feature(lm, threads=2, back_end="eigen").identity() == found[0]
 
 
-def test_only_the_target_side_is_read() -> None:
-    readers = neural_feature().readers()
+def test_only_the_target_side_is_read(lm: Path) -> None:
+    readers = neural_feature(lm).readers()
     assert list(readers) == ["target"] and "zzz" not in readers["target"].vocabulary
 
 
@@ -250,14 +254,14 @@ def spec(path: Path) -> FeatureSpec:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_two_equal_runs_are_the_run(whole: bool, tmp_path: Path) -> None:
-    step = checkpoint.load_lm(RUN).step
-    parts = [MixtureModel(str(RUN), step, fingerprint(RUN, step))] * 2
+def test_two_equal_runs_are_the_run(whole: bool, tmp_path: Path, lm: Path) -> None:
+    step = checkpoint.load_lm(lm).step
+    parts = [MixtureModel(str(lm), step, fingerprint(lm, step))] * 2
     language_model.write_mixture(tmp_path / "mix", MixtureFile(parts, [[0.25, 0.75]]))
     found = NeuralLM.load(spec(tmp_path / "mix"), FeatureSettings())
     assert isinstance(found, MixtureLM)
     assert found.score(pairs(whole)).tolist() == pytest.approx(
-        neural_feature().score(pairs(whole)).tolist(), abs=1e-4
+        neural_feature(lm).score(pairs(whole)).tolist(), abs=1e-4
     )
     first = found.identity()
     language_model.write_mixture(tmp_path / "mix", MixtureFile(parts, [[0.5, 0.5]]))

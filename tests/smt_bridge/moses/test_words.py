@@ -18,9 +18,6 @@ from smt_bridge.cli import propose
 from smt_bridge.decoder.features import load_joint, load_network, load_translator
 from smt_bridge.features.registry import FEATURES, FeatureSettings, FeatureSpec
 from smt_bridge.moses.words import check_detokenizes, check_reads_words, unescaped_units, units
-from tests.conftest import ROOT
-
-MODELS = ROOT / "tests" / "models"
 
 
 def test_words_are_unescaped_and_cut() -> None:
@@ -57,24 +54,24 @@ def feature(kind: str, path: Path) -> Callable[[], object]:
     return lambda: FEATURES[kind].load(FeatureSpec(kind=kind, name="X", path=str(path)), FeatureSettings())
 
 
-def mixed(folder: Path) -> Path:
+def mixed(folder: Path, saved_runs: Path) -> Path:
     """A mixture of one language model."""
-    step = checkpoint.load_lm(MODELS / "lm").step
-    part = MixtureModel(str(MODELS / "lm"), step, fingerprint(MODELS / "lm", step))
+    step = checkpoint.load_lm(saved_runs / "lm").step
+    part = MixtureModel(str(saved_runs / "lm"), step, fingerprint(saved_runs / "lm", step))
     language_model.write_mixture(folder / "mixture", MixtureFile([part], [[1.0]]))
     return folder / "mixture"
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPatch, saved_runs: Path) -> None:
     """In phrase tables, n-best lists, proposals and the search: what needs words one by one is refused."""
-    run, path = checkpoint.load(MODELS / "translator"), str(MODELS / "translator")
+    run, path = checkpoint.load(saved_runs / "translator"), str(saved_runs / "translator")
     args = propose.parser().parse_args(
         ["table", path, "--lexical", "lex", "-i", "text", "-o", "out", "--threads", "1"]
     )
     users: list[Callable[[], object]] = [
-        feature("translation", MODELS / "translator"),
-        feature("inverse", MODELS / "translator"),
+        feature("translation", saved_runs / "translator"),
+        feature("inverse", saved_runs / "translator"),
         lambda: load_translator(path, False),
     ]
     for use in users:
@@ -95,12 +92,14 @@ def test_every_feature_of_two_languages(side: str, monkeypatch: pytest.MonkeyPat
             use()
 
 
-def test_every_feature_of_one_language(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_every_feature_of_one_language(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, saved_runs: Path
+) -> None:
     """Alone, in a mixture, and in the search."""
-    run, path = checkpoint.load_lm(MODELS / "lm"), str(MODELS / "lm")
+    run, path = checkpoint.load_lm(saved_runs / "lm"), str(saved_runs / "lm")
     users: list[Callable[[], object]] = [
-        feature("neural-lm", MODELS / "lm"),
-        feature("neural-lm", mixed(tmp_path)),
+        feature("neural-lm", saved_runs / "lm"),
+        feature("neural-lm", mixed(tmp_path, saved_runs)),
         lambda: load_network("CSLM0", path, False),
     ]
     for use in users:

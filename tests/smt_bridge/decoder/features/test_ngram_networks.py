@@ -42,14 +42,11 @@ from tests.smt_bridge.decoder.test_search import exhaustive
 # The networks of runs: their own probabilities; runs that the search cannot use are refused.
 
 
-MODELS = ROOT / "tests" / "models"
-
-
-def test_n_grams_are_those_of_the_texts() -> None:
+def test_n_grams_are_those_of_the_texts(saved_runs: Path) -> None:
     """log p of a text, word by word, with the contexts that its words have in it."""
-    run = checkpoint.load_lm(MODELS / "lm")
+    run = checkpoint.load_lm(saved_runs / "lm")
     assert isinstance(run.model, CSLM)
-    network = load_network("CSLM0", str(MODELS / "lm"), normalized=False)
+    network = load_network("CSLM0", str(saved_runs / "lm"), normalized=False)
     text = [5, 9, 4, 4, 7]
     line = [BOS] * (network.order - 1) + text
     contexts = np.array([line[place : place + network.order - 1] for place in range(len(text))])
@@ -85,10 +82,10 @@ def test_what_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, tmp_path: P
             load_network("CSLM0", "run", normalized=True)
 
 
-def test_a_translator_reads_words_of_the_table() -> None:
+def test_a_translator_reads_words_of_the_table(saved_runs: Path) -> None:
     """Words are unescaped and cut into the run's units like a line of text."""
-    run = checkpoint.load(MODELS / "translator")
-    network = load_translator(str(MODELS / "translator"), restricted=False)
+    run = checkpoint.load(saved_runs / "translator")
+    network = load_translator(str(saved_runs / "translator"), restricted=False)
     words = "l' homme n&apos; entend pas la petite fille .".split()
     line = run.for_text(tokenized=True).target_ids(" ".join(words).replace("&apos;", "'"))
     assert network.target(words) == line and len(line) > len(words)
@@ -96,8 +93,8 @@ def test_a_translator_reads_words_of_the_table() -> None:
     assert network.source(["the", "man"]) == run.source_words.encode(run.source.cut(["the", "man"]))
 
 
-def test_translators_that_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    run = checkpoint.load(MODELS / "translator")
+def test_translators_that_the_search_cannot_use(monkeypatch: pytest.MonkeyPatch, saved_runs: Path) -> None:
+    run = checkpoint.load(saved_runs / "translator")
     run.model = Unigram(UnigramConfig(), 5, 9)  # it can only step
     monkeypatch.setattr("nmt.runs.checkpoint.load", lambda *given: run)
     message = r"^run: restricted=true, but models of this type cannot use a short-list; remove the option$"
