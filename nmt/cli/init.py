@@ -40,7 +40,7 @@ def parser() -> options.Parser:
         "out as one.",
     )
     parser.add_argument(
-        "folder", type=OutputPath, metavar="DIR", help="folder to create; it must not exist yet"
+        "folder", type=OutputPath, metavar="DIR", help="folder to create; it must not have files yet"
     )
     parallel_text.add_options(parser, dev=True)
     for side in SIDES:

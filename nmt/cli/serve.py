@@ -69,7 +69,7 @@ def parser() -> options.Parser:
         "Serve translations to browsers and programs: a web page, a JSON interface, the interface of "
         "LibreTranslate, and the XML-RPC of mosesserver. An engine is a run directory, also one written by "
         "nmt-export, several separated by commas (an ensemble), a moses.ini or its folder, or the folder of "
-        "a hybrid system; its student, if it has one, is served as NAME.fast.",
+        "a hybrid system; its fast model, if it has one, is served as NAME.fast.",
     )
     parser.add_argument(
         "engines",

@@ -43,8 +43,8 @@ class BuildConfig:
     budget: int = number(5400, least=60, help="time limit of the build in seconds")
     phrase_features: str = choice(
         "auto", "none", "all",
-        help="operation sequences and word classes in the phrase-based system: auto: if the budget has room "
-        "and the development set says so",
+        help="operation sequences, word classes and hierarchical reordering in the phrase-based system: "
+        "auto: if the budget has room and the development set says so",
     )  # fmt: skip
     workers: int = number(
         2, least=1, help="networks trained and sentences decoded at a time; the result does not depend on it"
