@@ -5,7 +5,6 @@ import argparse
 import logging
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from nmt.cli import arguments, options
 from nmt.cli.arguments import InputPath, positive
@@ -175,7 +174,7 @@ def set_weights(args: argparse.Namespace, ini: Ini) -> Ini:
             f"--output -: the weights of sparse values such as {next(iter(sparse))} go to a file beside the "
             "new moses.ini; name a file"
         )
-    path = Path(args.output).with_suffix(sparse_weights.SUFFIX)
+    path = sparse_weights.beside(args.output)
     decoding.check_tables(ini, [("--output", str(path))])
     _, old = moses_ini.split_weights(ini, moses_ini.read_weights(args.ini))
     sparse_weights.write(path, old | sparse)

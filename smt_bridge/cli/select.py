@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from nmt.cli import jobs, options
 from nmt.cli.arguments import InputPath, OutputPath, add_settings, parse_settings, positive
 from nmt.cli.jobs import TextJob, advance
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, DataError
 from nmt.io import files
 from nmt.io.progress import Progress
 from nmt.ngram.selection_config import SelectionConfig
@@ -99,6 +99,8 @@ def write_selection(args: argparse.Namespace, sides: "Sequence[Side]", values: "
         order = selection.within(values, selection.lengths(args.general[-1]), args.words)
     else:
         order = selection.best(values, len(values))
+        if not len(order):
+            raise DataError(f"{args.general[0]}: no line has words on every side; nothing can be selected")
         config = parse_settings(SelectionConfig, args)
         trials = selection.search_size(sides[-1], args.general[-1], args.dev, order, config)
         order = order[: print_sizes(trials)]

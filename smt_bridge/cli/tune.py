@@ -124,7 +124,7 @@ def tuning_paths(args: argparse.Namespace) -> TuningPaths:
         raise ConfigError(f"--output {args.output}: {what}; name a file for the tuned moses.ini")
     work = Path(args.work or f"{output}.tuning")
     ini = moses_ini.read(path)
-    sparse = output.with_suffix(sparse_weights.SUFFIX)
+    sparse = sparse_weights.beside(output)
     decoding.check_tables(
         ini, [("--output", str(path)) for path in (output, sparse)] + [("--work", str(work))]
     )
@@ -288,7 +288,7 @@ def write_weights(
     write_file(paths.work / "weights", system, tuning, iteration.weights, header)
     ini = moses_ini.set_weights(paths.start, whole_weights(system, tuning.names, iteration.weights))
     if system.sparse:
-        path = paths.output.with_suffix(sparse_weights.SUFFIX)
+        path = sparse_weights.beside(paths.output)
         sparse_weights.write(path, whole_sparse_weights(system, tuning, iteration.weights), [header])
         ini = moses_ini.with_weight_file(ini, path.name)
     moses_ini.write(paths.output, ini, f"# {header}")

@@ -7,8 +7,13 @@ from pathlib import Path
 from nmt.errors import DataError
 from nmt.io import files, numbers
 
-SUFFIX = ".sparse-weights"  # in place of .ini: the name of such a file beside its moses.ini
+SUFFIX = ".sparse-weights"
 SparseWeights = dict[str, float]  # by name of a feature, _ and what it counts, such as WT_the~le
+
+
+def beside(ini: str | Path) -> Path:
+    """The file for the sparse weights of a new ini: NAME.sparse-weights beside NAME.ini, or beside NAME."""
+    return Path(f"{str(ini).removesuffix('.ini')}{SUFFIX}")
 
 
 def feature_of(name: str) -> str:

@@ -208,13 +208,16 @@ def unprinted_score(hypothesis: Hypothesis, weights: Weights | None) -> float:
 def entry_total(features: dict[str, list[float]], weights: Weights) -> float:
     """Σ weight x feature over the features of an entry, so a (sparse) feature that it lacks counts as 0, as
     does a sparse one without a weight. KeyError for any other feature without weights, ValueError for a wrong
-    number of them: see `check_weights`."""
-    return math.fsum(
+    number of them: see `check_weights`. ConfigError for a total that is too large for a number."""
+    products = [
         weight * value
         for name, values in features.items()
         if name in weights or not is_sparse(name)
         for weight, value in zip(weights[name], values, strict=True)
-    )
+    ]
+    if not math.isfinite(sum(products)):
+        raise ConfigError("weights x features are too large for a number; give smaller weights")
+    return math.fsum(products)
 
 
 def unknown_word_score(hypothesis: Hypothesis, weights: Weights) -> float:

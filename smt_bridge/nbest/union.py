@@ -11,6 +11,7 @@ from nmt.formats.nbest import Hypothesis
 from nmt.io import files, numbers
 from nmt.text import sentences
 from nmt.text.tokenize import escape, unescape
+from smt_bridge.moses.sparse_weights import is_sparse
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +39,14 @@ class NbestLists:
     source: str  # the text, as the decoder read it
     fill_missing: bool = False  # a feature that a list lacks is 0 in its entries
     escape: bool = False  # whether to escape words as Moses does
-    sizes: dict[str, int] = field(default_factory=dict)  # of each feature, known once `survey` has read them
+    sizes: dict[str, int] = field(default_factory=dict)  # of each dense feature, after `survey`
 
     def survey(self) -> list[str]:
         """Read the lists once, and set `sizes`. Returns the sorted names that no new feature may have: those
         of features that every list has, of features with several values, and of the indicators. Only the
         first entry of each sentence counts. ConfigError if one of several lists has features without names,
-        DataError for a file that is not an n-best list."""
+        DataError for a file that is not an n-best list, and for a feature with another number of values than
+        before."""
         names_by_list: list[set[str]] = []
         for path in self.paths:
             count = 0
@@ -53,7 +55,12 @@ class NbestLists:
                 count += len(group)
                 names |= set(group[0].features)
                 for name, values in group[0].features.items():
-                    self.sizes.setdefault(name, len(values))
+                    if not is_sparse(name) and self.sizes.setdefault(name, len(values)) != len(values):
+                        raise DataError(
+                            f"{path}: {name} has {len(values)} values in sentence {group[0].sentence}, but "
+                            f"{self.sizes[name]} before; lists of several systems need another name for it "
+                            "in one of them"
+                        )
             if nbest.UNLABELED in names and len(self.paths) > 1:
                 raise ConfigError(
                     f"{path}: features without names, which cannot be distinguished from those of other "

@@ -163,7 +163,10 @@ class Tuning:
 
     def save(self, iteration: Iteration) -> None:
         """Write the next iteration to its file atomically, and append it to `iterations`. Its statistics
-        become int16, as they will be read back. UserError if the file cannot be written."""
+        become int16, as they will be read back. Removes the weights of final seeds, which were tuned on a
+        smaller pool. UserError if the file cannot be written."""
+        for path in self.folder.glob("seed-*.weights"):
+            path.unlink(missing_ok=True)
         with (
             store.unfinished(self.path(len(self.iterations)), recorded=True) as part,
             open(part, "wb") as out,

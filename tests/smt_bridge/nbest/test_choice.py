@@ -194,6 +194,15 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
         lists(tmp_path, nameless, nameless).survey()
 
 
+def test_a_feature_of_other_sizes_is_refused(tmp_path: Path) -> None:
+    first, second = "0 ||| a ||| TM= 1 1 WT_a= 1 ||| 1\n", "0 ||| b ||| TM= 1 1 1 ||| 1\n"
+    with pytest.raises(DataError, match=r"TM has 3 values in sentence 0, but 2 before"):
+        lists(tmp_path, first, second).survey()
+    one = lists(tmp_path, first)
+    one.survey()
+    assert one.sizes == {"TM": 2}  # not the sparse value, which other entries need not get
+
+
 def test_completing_has_one_order(tmp_path: Path) -> None:
     both = lists(tmp_path, "0 ||| x ||| A= 1 ||| 0\n", "0 ||| y ||| B= 2 ||| 0\n", fill_missing=True)
     both.survey()
