@@ -39,9 +39,7 @@ def parser() -> options.Parser:
         "DIR/config.yaml, a commented configuration for it. Without a development set, some pairs are held "
         "out as one.",
     )
-    parser.add_argument(
-        "folder", type=OutputPath, metavar="DIR", help="folder to create; it must not have files yet"
-    )
+    parser.add_argument("folder", type=OutputPath, metavar="DIR", help="folder to create, or an empty one")
     parallel_text.add_options(parser, dev=True)
     for side in SIDES:
         parser.add_argument(

@@ -120,7 +120,7 @@ def number_blocks(
                 symbol = BOS if BOS in files.split_words(block[row]) else EOS
                 raise DataError(
                     f"line {first + row}: the text contains {symbol}, which marks the edges of sentences; "
-                    "remove it, or let nmt-ngram do so by --skip-symbols"
+                    "remove it, as nmt-ngram --skip-symbols does"
                 )
             ids = ids[~symbols]
         ends = np.flatnonzero(ids == LINE_END)

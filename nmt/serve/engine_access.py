@@ -97,9 +97,8 @@ class EngineAccess:
     async def translate_in_chunks(
         self, sender: Sender, served: ServedEngine, lines: Sequence[str], options: TranslateOptions
     ) -> list[TranslatedLine]:
-        """Translate lines, putting at most `max_lines` of them, or as many as it holds, into the queue at a
-        time."""
-        size = min(self.config.max_lines, self.config.queue)
+        """Translate lines, putting at most `max_lines` of them into the queue at a time."""
+        size = self.config.max_lines
         return [
             translation
             for first in range(0, len(lines), size)

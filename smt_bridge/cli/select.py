@@ -100,7 +100,7 @@ def write_selection(args: argparse.Namespace, sides: "Sequence[Side]", values: "
     else:
         order = selection.best(values, len(values))
         if not len(order):
-            raise DataError(f"{args.general[0]}: no line has words on every side; nothing can be selected")
+            raise DataError(f"{args.general[0]}: no line has words on every side; give another text")
         config = parse_settings(SelectionConfig, args)
         trials = selection.search_size(sides[-1], args.general[-1], args.dev, order, config)
         order = order[: print_sizes(trials)]

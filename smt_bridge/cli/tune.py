@@ -299,8 +299,10 @@ def tune_final_seeds(
 ) -> None:
     """Tune again on the last pool with seeds 1, 2, ..., to show how much the result depends on the seed, and
     write the weights of each to the work folder unless they are there."""
+    from smt_bridge.tuning.loop import FINAL_SEED
+
     for seed in range(1, args.final_seeds + 1):
-        path = work / f"seed-{seed}.weights"
+        path = work / FINAL_SEED.format(seed)
         if not path.exists():
             point = tuning.tune_pool(tuning.pool(), seed)
             header = f"BLEU {100 * point.bleu:.2f} on the lists, {args.method}, seed {seed}"

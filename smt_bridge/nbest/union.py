@@ -46,7 +46,7 @@ class NbestLists:
         of features that every list has, of features with several values, and of the indicators. Only the
         first entry of each sentence counts. ConfigError if one of several lists has features without names,
         DataError for a file that is not an n-best list, and for a feature with another number of values than
-        before."""
+        in the lists before."""
         names_by_list: list[set[str]] = []
         for path in self.paths:
             count = 0
@@ -57,9 +57,8 @@ class NbestLists:
                 for name, values in group[0].features.items():
                     if not is_sparse(name) and self.sizes.setdefault(name, len(values)) != len(values):
                         raise DataError(
-                            f"{path}: {name} has {len(values)} values in sentence {group[0].sentence}, but "
-                            f"{self.sizes[name]} before; lists of several systems need another name for it "
-                            "in one of them"
+                            f"{path}: {name} has {len(values)} values, but {self.sizes[name]} in the lists "
+                            "before; rename it in one of them"
                         )
             if nbest.UNLABELED in names and len(self.paths) > 1:
                 raise ConfigError(

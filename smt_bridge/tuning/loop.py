@@ -52,9 +52,11 @@ SLUMP = 0.01
 ROUNDING = 1e-4  # smaller differences of scores are rounding errors
 SETTINGS = "tune.json"
 SPARSE_ARRAYS = ("sparse_names", "sparse_cut", "sparse_entries")  # in files: the fields of SavedVectors
+FINAL_SEED = "seed-{}.weights"  # the weights of a final seed
 # files that a killed tuning may leave behind
 LEFT_OVER = (
-    "[0-9][0-9]*.*part*", "tune.json.part*", "manifest.json.part*", "weights.part*", "seed-*.weights.part*",
+    "[0-9][0-9]*.*part*", "tune.json.part*", "manifest.json.part*", "weights.part*",
+    f"{FINAL_SEED.format('*')}.part*",
 )  # fmt: skip
 
 
@@ -165,7 +167,7 @@ class Tuning:
         """Write the next iteration to its file atomically, and append it to `iterations`. Its statistics
         become int16, as they will be read back. Removes the weights of final seeds, which were tuned on a
         smaller pool. UserError if the file cannot be written."""
-        for path in self.folder.glob("seed-*.weights"):
+        for path in self.folder.glob(FINAL_SEED.format("*")):
             path.unlink(missing_ok=True)
         with (
             store.unfinished(self.path(len(self.iterations)), recorded=True) as part,

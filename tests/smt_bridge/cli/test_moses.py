@@ -120,6 +120,8 @@ def test_set_sparse_weights(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert ini.main([*given, "-o", str(tmp_path / "new" / "new.ini")]) == 0
     assert moses_ini.read_weights(tmp_path / "new" / "new.ini") == {**tuned, "PL_2,1": [0.25]}
     assert (tmp_path / "new" / "new.sparse-weights").exists()
+    assert ini.main([*given, "-o", str(tmp_path / "new" / "tuned.seed1")]) == 0
+    assert (tmp_path / "new" / "tuned.seed1.sparse-weights").exists()  # not that of tuned.seed2, too
     capsys.readouterr()
     assert ini.main(["show", str(tmp_path / "new" / "new.ini")]) == 0
     assert "PL\tPhraseLengthFeature\t0\t(sparse: new.sparse-weights)\t\n" in capsys.readouterr().out

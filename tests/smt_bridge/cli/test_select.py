@@ -60,6 +60,16 @@ def test_what_is_refused(tmp_path: Path, command: Command, refused: Callable[...
     assert not (tmp_path / "o").exists()
 
 
+def test_no_line_has_words_on_both_sides(tmp_path: Path, command: Command) -> None:
+    inside, _, _ = texts(tmp_path)
+    (tmp_path / "upper").write_text("a0 a1\n\n")
+    (tmp_path / "lower").write_text("\na0 a1\n")
+    given = f"-q --in-domain {inside} {inside} -g upper lower -o o p --dev {inside} --min-count 1"
+    done = command("smt-select", *given.split(), cwd=tmp_path)
+    assert done.returncode == 2 and not (tmp_path / "o").exists()
+    assert done.stderr.endswith("smt-select: upper: no line has words on every side; give another text\n")
+
+
 @pytest.mark.ci
 def test_multi30k_is_found_again(nmt_data: Path, tmp_path: Path, command: Command) -> None:
     """With Multi30k as the domain and a shuffled mixture of Multi30k and Tatoeba, both sides: at least 95% of

@@ -110,6 +110,8 @@ ENTRY = "0 ||| a b ||| A= 1 2 B= -3 ||| {} ||| 0=0"
 def test_a_total() -> None:
     features = nbest.parse(ENTRY.format(0), "n:1").features
     assert choice.entry_total(features, {"A": [0.5, 0.25], "B": [2.0]}) == -5
+    with pytest.raises(ConfigError, match="too large for a number"):
+        choice.entry_total({"A": [1e308, -1e308]}, {"A": [100.0, 100.0]})
     with pytest.raises(ConfigError, match="no weight for feature B"):
         choice.check_weights(features, {"A": [1.0, 1.0]})
     with pytest.raises(ConfigError, match="feature A has 2 values, but 1 weights"):
@@ -196,7 +198,7 @@ def test_names_that_are_taken(tmp_path: Path) -> None:
 
 def test_a_feature_of_other_sizes_is_refused(tmp_path: Path) -> None:
     first, second = "0 ||| a ||| TM= 1 1 WT_a= 1 ||| 1\n", "0 ||| b ||| TM= 1 1 1 ||| 1\n"
-    with pytest.raises(DataError, match=r"TM has 3 values in sentence 0, but 2 before"):
+    with pytest.raises(DataError, match=r"TM has 3 values, but 2 in the lists before"):
         lists(tmp_path, first, second).survey()
     one = lists(tmp_path, first)
     one.survey()

@@ -23,6 +23,7 @@ from smt_bridge.moses.ini import Weights
 from smt_bridge.tuning import loop, pool
 from smt_bridge.tuning.kbmira import Kbmira
 from smt_bridge.tuning.loop import (
+    FINAL_SEED,
     NO_OPTIONS,
     DecodingBlock,
     Iteration,
@@ -82,6 +83,13 @@ def test_what_is_saved_is_read(folder: Path) -> None:
     assert (found[1].features == made(0.5).features).all() and (found[1].weights == made(0.5).weights).all()
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["00.npz", "01.npz", "manifest.json", "tune.json"]
+
+
+def test_a_larger_pool_needs_new_final_seeds(folder: Path) -> None:
+    path = folder / FINAL_SEED.format(1)
+    path.write_text("LM0= 1\n")
+    load(folder).save(made(0.75))
+    assert not path.exists()
 
 
 def test_a_flipped_bit_anywhere_is_seen(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
